@@ -1,0 +1,52 @@
+"""mutagrad: JIT-compiled scalar-and-array autograd on Numba, for people who mutate arrays."""
+
+from types import ModuleType
+from typing import Any
+
+from . import testing
+from .creation import (
+    arange,
+    array,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from .errors import (
+    DTypeError,
+    GradientCutWarning,
+    GradientError,
+    InplaceError,
+    MutagradError,
+    RangeError,
+    ShapeError,
+)
+from .functions import FUNCTIONS
+from .index import add_at
+from .modes import enable_grad, inplace_policy, no_grad
+from .tensors import Tensor
+from .transforms import grad, jacobian, value_and_grad, vjp
+
+__version__ = "0.1.0"
+
+# The ops of the table, each by all of its public names.
+globals().update(FUNCTIONS)
+
+__all__ = ["testing"]
+__all__ += sorted(
+    name
+    for name, value in globals().items()
+    if not name.startswith("_") and not isinstance(value, ModuleType) and value not in (Any, FUNCTIONS, ModuleType)
+)
+
+
+def __getattr__(name: str) -> Any:  # so that type checkers accept the names from the table
+    raise AttributeError(f"module 'mutagrad' has no attribute {name!r}")

@@ -1,0 +1,132 @@
+"""Functions, methods and docstrings, derived from the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import write
+from .fast import binary, unary
+from .ops import OPS, Composite, Elementwise, Entry, Structural
+from .record import elementwise
+from .tensors import Tensor
+
+# Functions and methods, derived from the table
+
+
+def function_of(entry: Entry) -> Callable[..., Any]:
+    """The public function of an entry, with its signature and docstring."""
+    if isinstance(entry, Elementwise) and len(entry.operands) == 1:
+
+        def function(x: Any, out: Any = None) -> Any:
+            if out is not None:
+                return write.apply(entry, out, (x,), f"{entry.name}(out=)")
+            return unary(entry, x) if type(x) is Tensor else elementwise(entry, x)
+
+    elif isinstance(entry, Elementwise) and len(entry.operands) == 2:
+
+        def function(x: Any, y: Any, out: Any = None) -> Any:  # type: ignore[misc]
+            if out is not None:
+                return write.apply(entry, out, (x, y), f"{entry.name}(out=)")
+            return binary(entry, x, y)
+
+    elif isinstance(entry, Elementwise):
+
+        def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:  # type: ignore[misc]
+            if out is not None:
+                return write.apply(entry, out, args, f"{entry.name}(out=)", **kwargs)
+            return elementwise(entry, *args, **kwargs)
+
+    else:
+
+        def function(*args: Any, **kwargs: Any) -> Any:  # type: ignore[misc]
+            return entry(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = entry.name
+    function.__doc__ = document(entry)
+    function.__signature__ = entry.signature  # type: ignore[attr-defined]
+    function.__module__ = "mutagrad"
+    return function
+
+
+def document(entry: Entry) -> str:
+    """An entry's docstring: the sentence, parameters, what is kept, conventions."""
+    lines = [entry.doc, "", "Parameters", "----------"]
+    for name, p in entry.signature.parameters.items():
+        kind = "tensor, array or number" if name in entry.operands else "static"
+        if name == "xs":
+            kind = "tensors or arrays" if p.kind is p.VAR_POSITIONAL else "sequence of tensors or arrays"
+        lines.append(f"{name} : {kind}" + ("" if p.default is p.empty else f", default {p.default}"))
+    lines += ["", "Returns", "-------", "Tensor"]
+    kept = kept_names(entry)
+    lines += ["", f"Keeps for its gradient: {kept}."]
+    if entry.conventions:
+        lines += [f"Convention: {entry.conventions}."]
+    return "\n".join(lines)
+
+
+def kept_names(entry: Entry) -> str:
+    """What an entry's derivative keeps, in words."""
+    if not entry.differentiable:
+        return "nothing, it is not differentiable"
+    if isinstance(entry, Composite):
+        return "what its parts keep"
+    if isinstance(entry, Elementwise):
+        names = list(entry.plan((True,) * len(entry.operands)).keep)
+    elif isinstance(entry, Structural):
+        data = {*entry.operands, "out"}
+        given = {*entry.params, "g", "i", "shapes", "out"} | {f"{o}_shape" for o in entry.operands}
+        reads = {r for read in entry.reads.values() for r in read}
+        names = sorted(reads & data) + sorted(reads - given - data)
+    else:
+        names = [n for n in entry.plan.keep if n != "n"]  # type: ignore[attr-defined]
+    return ", ".join("its result" if n == "out" else n for n in names) or "nothing"
+
+
+def _method(entry: Entry) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return entry(self, *args, **kwargs)
+
+    if entry.name in ("reshape", "transpose", "squeeze", "flip"):
+
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            # NumPy's methods also take the sequence as separate arguments: x.reshape(2, 3).
+            if len(args) > 1:
+                args = (args,)
+            return entry(self, *args, **kwargs)
+
+    elif isinstance(entry, Elementwise) and len(entry.operands) == 1:
+
+        def method(self: Any) -> Any:  # type: ignore[misc]
+            return unary(entry, self)
+
+    method.__name__, method.__doc__ = entry.name, document(entry)
+    return method
+
+
+def _inplace_method(entry: Elementwise) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return write.apply(entry, self, (self, *args), **kwargs)
+
+    method.__name__ = f"{entry.name}_"
+    method.__doc__ = (
+        f"`{entry.call}` written into this tensor; returns it.\n\n"
+        "Raises\n------\nInplaceError\n    If the in-place contract refuses the write; nothing has changed then."
+    )
+    return method
+
+
+def _install() -> None:
+    for name, entry in OPS.items():
+        if entry.method and not hasattr(Tensor, name):
+            setattr(Tensor, name, _method(entry))
+        if isinstance(entry, Elementwise) and entry.differentiable and name != "where":
+            setattr(Tensor, f"{name}_", _inplace_method(entry))
+
+
+_install()
+
+# Public functions by every public name.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+for _name, _entry in OPS.items():
+    FUNCTIONS[_name] = FUNCTIONS[_entry.name] if _entry.name in FUNCTIONS else function_of(_entry)

@@ -1,0 +1,179 @@
+"""Indexing, read and write, with NumPy's full rules."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from . import judge, run
+from .buffers import lock, overlap
+from .node import Node, Place, TensorState
+from .operands import array_of, dtype_spec, in_words, operand, raw
+from .ops import Entry
+from .ops.indexing import added, put
+from .ops.indexing import getitem as pick
+from .record import apply_structural, nodes_of, site, view_of
+from .write import Write, assign, born, fitted, target_array
+
+# Indexing
+
+
+def _is_basic(key: Any) -> bool:
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(
+        p is None
+        or p is Ellipsis
+        or isinstance(p, slice)
+        or (isinstance(p, int | np.integer) and not isinstance(p, bool))
+        for p in parts
+    )
+
+
+def plain_key(key: Any) -> Any:
+    """An index without tensors; its arrays are copies, so a later change of them does not reach the graph."""
+    if isinstance(key, tuple):
+        return tuple(_plain_part(k) for k in key)
+    return _plain_part(key)
+
+
+def _plain_part(part: Any) -> Any:
+    if isinstance(part, TensorState):
+        found = raw(part)
+        part = found.copy() if isinstance(found, np.ndarray) else np.asarray(found)
+        return part.item() if part.ndim == 0 and part.dtype.kind in "iu" else part
+    if isinstance(part, slice):
+        return slice(*(_plain_part(p) for p in (part.start, part.stop, part.step)))
+    if isinstance(part, list):
+        made = np.array([_plain_part(p) for p in part])
+        return made.astype(np.intp) if made.size == 0 else made
+    return part.copy() if isinstance(part, np.ndarray) else part
+
+
+def _see(array: np.ndarray, key: Any) -> np.ndarray:
+    """The elements a basic index names, always as a view."""
+    return array[(*(key if isinstance(key, tuple) else (key,)), *(() if _has_dots(key) else (Ellipsis,)))]
+
+
+def _has_dots(key: Any) -> bool:
+    return any(p is Ellipsis for p in (key if isinstance(key, tuple) else (key,)))
+
+
+def getitem(t: Any, key: Any) -> Any:
+    """`t[key]`: a view for a basic index, else a copy."""
+    array = array_of(t)
+    key = plain_key(key)
+    try:
+        if _is_basic(key):
+            return view_of(t, _see(array, key))
+        return apply_structural(pick, [t], {"key": key})
+    except IndexError as error:
+        raise in_words(pick, [t], error) from None
+
+
+def setitem(target: Any, key: Any, value: Any, op: str = "setitem") -> Any:
+    """`target[key] = value`."""
+    here = site(2)
+    array = target_array(target, op)
+    key = plain_key(key)
+    try:
+        if _is_basic(key):
+            return assign(op, target, _see(array, key), value, here)
+        window = array[key]
+    except IndexError as error:
+        raise in_words(put, [target], error) from None
+    return _put(op, target, key, window, value, here, put)
+
+
+def add_at(target: Any, indices: Any, value: Any) -> Any:
+    """Add `value` at `indices` in place, repeated indices accumulating, as `np.add.at` does.
+
+    Parameters
+    ----------
+    target : Tensor
+        Written in place, under the in-place contract.
+    indices : index
+        Whatever indexes `target`.
+    value : array_like
+        Broadcasts to `target[indices]`.
+
+    Raises
+    ------
+    InplaceError
+        If the contract refuses the write; nothing was changed.
+    RangeError
+        If an index is out of range.
+
+    Examples
+    --------
+    >>> import mutagrad as mg
+    >>> t = mg.zeros(3)
+    >>> mg.add_at(t, [0, 0, 2], mg.tensor([1.0, 2.0, 3.0]))
+    tensor([3., 0., 3.], dtype=float64)
+    """
+    here = site(2)
+    array = target_array(target, "add_at")
+    key = plain_key(indices)
+    try:
+        window = np.asarray(array[key])
+    except IndexError as error:
+        raise in_words(put, [target], error) from None
+    return _put("add_at", target, key, window, value, here, added)
+
+
+def _put(op: str, target: Any, key: Any, window: np.ndarray, value: Any, here: judge.Site, entry: Entry) -> Any:
+    """Write at an advanced index; `window` is what stands there, which also proves the index."""
+    value = operand(value, op)
+    plain = fitted(op, raw(value), dtype_spec(value), window, here, False)
+    array = target._array
+    with lock:
+        task = Write(op, target, array, here)
+        task.hits = lambda kept: overlap(kept, array) and _marked(task.place, array, key, kept)
+        nodes = nodes_of([target, value]) if task.recorded else None
+        tracked = nodes is not None and nodes[1] is not None
+        if window.size == 0:
+            judge.writable(op, array, here)
+            return target
+        moved = task.judge(tracked)
+        if np.may_share_memory(plain, array):
+            plain = plain.copy()
+        winners = _winners(array.shape, key, window.shape) if entry is put and tracked else None
+
+        def node_after() -> Node | None:
+            if nodes is None:
+                return None
+            params = {"entry": entry, "shapes": [array.shape, plain.shape], "key": key, "winners": winners}
+            return born(entry, tuple(nodes), (), (), params, array.shape, array.dtype, here)
+
+        function = np.add.at if entry is added else operator.setitem
+        task.commit(moved, lambda done: run.once(done, function, (array, key, plain.astype(array.dtype))), node_after)
+    return target
+
+
+def _marked(place: Place, array: np.ndarray, key: Any, kept: np.ndarray) -> bool:
+    """Whether an advanced index touches a kept window, element by element."""
+    if kept.dtype != array.dtype:
+        return True
+    seen = place.geometry(kept)
+    if seen.start < 0 or sum(
+        max(s, 0) * (n - 1) for n, s in zip(seen.shape, seen.strides, strict=True)
+    ) + seen.start >= (seen.base.span):
+        return True
+    marks = seen.base.fresh(array.dtype)
+    place.geometry(array).of(marks)[key] = 1
+    return bool(seen.of(marks).any())
+
+
+def _winners(shape: tuple[int, ...], key: Any, window: tuple[int, ...]) -> np.ndarray | None:
+    """1 where a write by this index lasts, 0 where a later one of the same index overwrites it; None: no repeats."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(isinstance(p, np.ndarray) and p.dtype != np.bool_ and p.size > 1 for p in parts):
+        return None
+    flat = np.arange(int(np.prod(shape))).reshape(shape)[key].ravel()
+    _, last = np.unique(flat[::-1], return_index=True)
+    if last.size == flat.size:
+        return None
+    lasting = np.zeros(flat.size)
+    lasting[flat.size - 1 - last] = 1.0
+    return lasting.reshape(window)

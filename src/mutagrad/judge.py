@@ -1,0 +1,287 @@
+"""The in-place judge: one function and one error text a rule. It looks and refuses; it never writes."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import linecache
+import os
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from . import modes
+from .buffers import Buffer, Kept, LockedKept, Window, bounds
+from .errors import DTypeError, InplaceError, ShapeError, word
+from .node import Node, Place, TensorState
+
+Site = tuple[CodeType | None, int]
+
+
+def judge(
+    op: str,
+    target: TensorState,
+    array: np.ndarray,
+    site: Site,
+    hits: Callable[[np.ndarray], bool],
+    tracked: bool,
+    recorded: bool,
+) -> list[Window]:
+    """Every rule about whether bytes may be overwritten; shape and dtype are checked before.
+
+    Parameters
+    ----------
+    op : str
+        The in-place op, "sin_".
+    target : TensorState
+        The tensor written to.
+    array : ndarray
+        The window of it that is written.
+    site : (code, instruction)
+        Where the user wrote the statement.
+    hits : callable
+        Whether the write touches a given window.
+    tracked : bool
+        The written value is tracked.
+    recorded : bool
+        The write is recorded as history.
+
+    Returns
+    -------
+    list of Window
+        Kept windows to be moved to private copies first: empty under "refuse".
+    """
+    writable(op, array, site)
+    place = target._place
+    assert place is not None
+    if array.size == 0:
+        return []
+    if recorded:
+        leaf(op, place, array, site)
+        if tracked:
+            captured(op, place.buffer, array, site)
+    return kept(op, place.buffer, array, site, hits)
+
+
+def writable(op: str, array: np.ndarray, site: Site) -> None:
+    """Rule: a target whose elements share memory, or a read-only one, is refused."""
+    if any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True)):
+        raise InplaceError(
+            word(
+                f"{op} cannot write to {name(array, site)}: its elements share memory, it is a broadcast view.",
+                ways="Write to the tensor before it was broadcast, or to a .clone() of this one.",
+            )
+        )
+    if not array.flags.writeable:
+        raise InplaceError(
+            word(
+                f"{op} cannot write to {name(array, site)}: its memory is read-only.",
+                ways="Write to a .clone() of it, or make it from an array that is writable.",
+            )
+        )
+
+
+def shape(op: str, array: np.ndarray, result: tuple[int, ...], site: Site) -> None:
+    """Rule: the broadcast result must have the target's shape."""
+    if result != array.shape:
+        raise ShapeError(
+            word(
+                f"{op} cannot write a result of shape {result} into {name(array, site)}.",
+                ways="An in-place op keeps the shape of its target; use the out-of-place op to make a new tensor.",
+            )
+        )
+
+
+def dtype(op: str, array: np.ndarray, result: Any, site: Site) -> None:
+    """Rule: the result must cast to the target's dtype under NumPy's same_kind."""
+    if not np.can_cast(result, array.dtype, "same_kind"):
+        raise DTypeError(
+            word(
+                f"{op} cannot write {result} values into {name(array, site)}: the cast is not of the same kind.",
+                ways=f"Convert the target with .astype({str(result)!r}) first, or the value to {array.dtype}.",
+            )
+        )
+
+
+def leaf(op: str, place: Place, array: np.ndarray, site: Site) -> None:
+    """Rule: while recording, bytes of a leaf that requires grad are not overwritten.
+
+    A write through `detach()` is not recorded in the history of what it was detached from.
+    """
+    for reference in place.buffer.leaves:
+        found = reference()
+        if found is None or not found._leaf or (place.detached and found._place is not place):
+            continue
+        if np.may_share_memory(found._array, array) and np.shares_memory(found._array, array):
+            text = name(array, site)
+            whole = found._array is array or found._array.shape == array.shape
+            what = "" if whole else ", which shares memory with one,"
+            out_of_place = _out_of_place(op, text.split(" (")[0])
+            raise InplaceError(
+                word(
+                    f"{op} cannot overwrite {text}: it is a leaf that requires grad{what} "
+                    "and its gradient would be that of a value that is gone.",
+                    ways=f"Use {out_of_place} to make a new tensor, "
+                    "or update the parameter's value under no_grad(): with mg.no_grad(): ...",
+                )
+            )
+
+
+def captured(op: str, buffer: Buffer, array: np.ndarray, site: Site) -> None:
+    """Rule: inside a transform, a tracked value is not written into memory made outside of it."""
+    start = modes.transform.get()
+    if start is not None and buffer.born < start:
+        raise InplaceError(
+            word(
+                f"{op} cannot write a tracked value into {name(array, site)}: the tensor was made outside the "
+                "function that is being differentiated.",
+                ways="Make it inside the function, or pass it in as an argument; a .detach() value can be written.",
+            )
+        )
+
+
+def kept(op: str, buffer: Buffer, array: np.ndarray, site: Site, hits: Callable[[np.ndarray], bool]) -> list[Window]:
+    """Rule: bytes that a live node keeps are not overwritten, or moved away first under "preserve"."""
+    low, high = bounds(array)
+    touched = [w for w in buffer.near(low, high) if hits(w.array)]
+    giving_way = ("always", "by default") if modes.policy.get() is None else ("always",)
+    clashes = [w for w in touched if w.gives_way not in giving_way]
+    if not clashes or modes.policy_in_force() == "preserve":
+        return touched
+    text = name(array, site)
+    short = text.split(" (")[0]
+    why = []
+    for node, position in _keepers([w.kept for w in clashes if w.kept is not None]):
+        keeper = node.entry.name if node.entry is not None else "?"
+        why.append(
+            f"{keeper:<10} {_line(node.code, node.instruction)}   keeps {_operand(node, position)} for its gradient"
+        )
+    raise InplaceError(
+        word(
+            f"{op} cannot overwrite {text}: its old value is still needed.",
+            sorted(set(why)),
+            f"Use {_out_of_place(op, short)}, or {short} = {short}.clone() first; "
+            'under mg.inplace_policy("preserve") the old value is copied.\n'
+            "  If that result is no longer wanted, drop it (del) or compute it under no_grad().",
+        )
+    )
+
+
+def _out_of_place(op: str, text: str) -> str:
+    symbols = {
+        "add_": "+",
+        "subtract_": "-",
+        "multiply_": "*",
+        "divide_": "/",
+        "power_": "**",
+        "matmul_": "@",
+    }
+    if op in symbols:
+        return f"{text} = {text} {symbols[op]} ..."
+    if op.startswith("setitem") or op in ("copy_", "fill_", "zero_", "masked_fill_", "add_at"):
+        return f"mg.where(...) on {text}"
+    return f"{text} = {text}.{op.removesuffix('_')}()"
+
+
+def _keepers(kept: Sequence[Kept]) -> list[tuple[Node, int]]:
+    """The nodes that keep some windows, and at which position; slow, for error texts only."""
+    holders: list[Any] = list(kept)
+    holders += [h for h in gc.get_referrers(*kept) if isinstance(h, LockedKept)]
+    found = []
+    for items in gc.get_referrers(*holders):
+        if isinstance(items, tuple):
+            for node in gc.get_referrers(items):
+                if isinstance(node, Node) and node.kept is items:
+                    found += [(node, i) for i, k in enumerate(items) if any(k is h for h in holders)]
+    return found
+
+
+def _operand(node: Node, position: int) -> str:
+    """What a node keeps, in the user's words where code positions tell it."""
+    names = getattr(node.plan, "keep", node.plan)
+    if not isinstance(names, tuple) or position >= len(names):
+        return "a value"
+    kept_name = names[position]
+    if kept_name == "out":
+        return "its result"
+    index = list(node.entry.operands).index(kept_name) if kept_name in node.entry.operands else -1
+    return _argument(node, index) or kept_name
+
+
+def _position(code: CodeType | None, instruction: int) -> tuple[int | None, ...] | None:
+    if code is None:
+        return None
+    positions = list(code.co_positions())
+    return positions[instruction // 2] if instruction // 2 < len(positions) else None
+
+
+def _line(code: CodeType | None, instruction: int) -> str:
+    position = _position(code, instruction)
+    if code is None or position is None:
+        return "?"
+    return f"{os.path.basename(code.co_filename)}:{position[0]}"
+
+
+def _statement(code: CodeType | None, instruction: int) -> ast.AST | None:
+    """The syntax at an instruction, parsed from the source file; None where there is none."""
+    position = _position(code, instruction)
+    if code is None or position is None or None in position:
+        return None
+    first, last, start, stop = (int(p) for p in position if p is not None)
+    lines = [linecache.getline(code.co_filename, n).encode() for n in range(first, last + 1)]
+    if not lines or not lines[0]:
+        return None
+    lines[-1] = lines[-1][:stop]
+    lines[0] = lines[0][start:]
+    try:
+        body = ast.parse(b"".join(lines).decode()).body
+    except (SyntaxError, ValueError):
+        return None
+    if len(body) != 1:
+        return None
+    return body[0].value if isinstance(body[0], ast.Expr) else body[0]
+
+
+def _argument(node: Node, index: int) -> str | None:
+    """The text of a node's operand where the user called the op."""
+    syntax = _statement(node.code, node.instruction)
+    operands: list[ast.AST] = []
+    if isinstance(syntax, ast.BinOp):
+        operands = [syntax.left, syntax.right]
+    elif isinstance(syntax, ast.UnaryOp):
+        operands = [syntax.operand]
+    elif isinstance(syntax, ast.AugAssign):
+        operands = [syntax.target, syntax.value]
+    elif isinstance(syntax, ast.Call):
+        operands = [*syntax.args]
+        if len(operands) < len(node.entry.operands) and isinstance(syntax.func, ast.Attribute):
+            operands.insert(0, syntax.func.value)  # a method: its first operand stands before the dot
+    return _short(operands[index]) if 0 <= index < len(operands) else None
+
+
+def _short(syntax: ast.AST) -> str | None:
+    text = ast.unparse(syntax)
+    return text if len(text) <= 40 else None
+
+
+def name(array: np.ndarray, site: Site) -> str:
+    """The target in the user's words: "x (float64, shape (3,))", or "the tensor (...)"."""
+    syntax = _statement(*site)
+    text = None
+    if isinstance(syntax, ast.AugAssign):
+        text = _short(syntax.target)
+    elif isinstance(syntax, ast.Subscript):
+        text = _short(syntax)
+    elif isinstance(syntax, ast.Assign):
+        text = _short(syntax.targets[0])
+    elif isinstance(syntax, ast.Call):
+        out = [k.value for k in syntax.keywords if k.arg == "out"]
+        if out:
+            text = _short(out[0])
+        elif isinstance(syntax.func, ast.Attribute) and syntax.func.attr.endswith("_"):
+            text = _short(syntax.func.value)
+        elif isinstance(syntax.func, ast.Attribute | ast.Name) and syntax.args:
+            text = _short(syntax.args[0])
+    return f"{text or 'the tensor'} ({array.dtype}, shape {array.shape})"

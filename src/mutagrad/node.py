@@ -1,0 +1,183 @@
+"""The recorded graph: nodes, and the place of a memory's current value in it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from .buffers import Buffer, Window
+from .modes import tick
+from .ops.window import Geometry, Layout, window
+
+
+class Node:
+    """One recorded op.
+
+    Attributes
+    ----------
+    entry : Entry or None
+        The op; None for a leaf or an argument of a transform.
+    inputs : tuple of (Node or None), or None
+        The nodes of its operands, None for an operand without one. None as a whole: released.
+    kept : tuple
+        The values that the derivative reads: Kept windows, Python floats, private arrays.
+    plan, params
+        What the derivative is, and the op's static parameters.
+    number : int
+        Running number; an op has a higher one than its inputs.
+    shape, dtype
+        Of the result; a cotangent is brought to them on the edge.
+    code, instruction
+        Where the user called the op, decoded only for an error.
+    holder : Holder or None
+        Where the sweep delivers the gradient: for leaves and retained tensors.
+    """
+
+    __slots__ = (
+        "code", "dtype", "entry", "holder", "inputs", "instruction", "kept", "number", "params", "plan", "shape"
+    )  # fmt: skip
+
+    def __init__(
+        self, entry: Any, inputs: Any, kept: Any, plan: Any, params: Any, number: int, shape: Any, dtype: Any,
+        code: Any, instruction: int,
+    ) -> None:  # fmt: skip
+        self.entry, self.inputs, self.kept, self.plan, self.params = entry, inputs, kept, plan, params
+        self.number, self.shape, self.dtype = number, shape, dtype
+        self.code, self.instruction = code, instruction
+        self.holder: Holder | None = None
+
+    def release(self) -> None:
+        """Let go of what backward needed; a further backward through this node is an error."""
+        self.inputs, self.kept, self.params = None, (), None
+
+
+if sys.version_info >= (3, 13):  # pragma: no cover
+    # There freeing a long chain recurses on the C stack and overflows small thread stacks.
+    def _free(self: Node) -> None:
+        stack = [self.inputs]
+        self.inputs = None
+        while stack:
+            nodes = stack.pop()
+            if nodes and sys.getrefcount(nodes) <= 2:
+                for n in nodes:
+                    # Held by the tuple, the loop variable and the call: nobody else will free it later.
+                    if n is not None and sys.getrefcount(n) <= 3:
+                        stack.append(n.inputs)
+                        n.inputs = None
+
+    Node.__del__ = _free  # type: ignore[attr-defined]
+
+
+class Holder:
+    """Holds `.grad` for a leaf, or for a tensor that retains it."""
+
+    __slots__ = ("grad",)
+
+    def __init__(self) -> None:
+        self.grad: Any = None
+
+
+class Place:
+    """Where a memory's current value stands in the graph; a base and its views share one.
+
+    `array` is the base's own window, `node` the base's node (None while untracked), `number` counts moves.
+    A `detached` place shares its bytes with another place and none of its history.
+    """
+
+    __slots__ = ("__weakref__", "_layout", "array", "buffer", "detached", "node", "number")
+
+    def __init__(self, buffer: Buffer, array: np.ndarray, node: Node | None, detached: bool = False) -> None:
+        self.buffer, self.array, self.node, self.detached = buffer, array, node, detached
+        self.number = 0
+        self._layout: tuple[Layout, int] | None = None
+
+    def geometry(self, array: np.ndarray) -> Geometry:
+        """How a view lies in the base."""
+        if self._layout is None:
+            base = self.array
+            low = high = 0
+            for n, stride in zip(base.shape, base.strides, strict=True):
+                if n and stride < 0:
+                    low += (n - 1) * stride
+                elif n:
+                    high += (n - 1) * stride
+            span = high - low + base.itemsize if base.size else 0
+            self._layout = Layout(base.shape, base.strides, span, -low), base.ctypes.data + low
+        layout, address = self._layout
+        start = array.ctypes.data - address if array.size else 0
+        return Geometry(layout, array.shape, array.strides, start)
+
+
+class TensorState:
+    """What a tensor is made of; its methods stand in `tensors`.
+
+    Attributes
+    ----------
+    _array : ndarray or None
+        The window on the memory. None for a scalar nobody has viewed or written: `_value` holds it.
+    _value : float or None
+    _kind : str
+        "d1", "f1" for contiguous one-dimensional arrays, "d0", "f0" for scalars held by value, else "".
+    _node, _number
+        The node of the value as of move `_number` of the place.
+    _place : Place or None
+        None as long as no other tensor shares the memory and nothing was written.
+    _window : Window or None
+        Made when the value is first kept.
+    _holder : Holder or None
+        Where `.grad` is, for leaves and retained tensors.
+    _leaf : bool
+        True if this is a leaf that requires grad.
+    _born : int
+        Running number of its making.
+    """
+
+    __slots__ = (
+        "__weakref__", "_array", "_born", "_holder", "_kind", "_leaf", "_node", "_number", "_place", "_value", "_window"
+    )  # fmt: skip
+
+    _array: np.ndarray | None
+    _value: float | None
+    _kind: str
+    _node: Node | None
+    _number: int
+    _place: Place | None
+    _window: Window | None
+    _holder: Holder | None
+    _leaf: bool
+    _born: int
+
+    def __init__(self, array: Any, value: Any, kind: str, node: Any, born: int) -> None:
+        self._array, self._value, self._kind, self._node, self._born = array, value, kind, node, born
+        self._number = 0
+        self._place = self._window = self._holder = None
+        self._leaf = False
+
+
+def kind_of(array: np.ndarray) -> str:
+    """The `_kind` of a tensor on an array."""
+    if array.ndim == 1 and array.flags.c_contiguous and array.dtype.char in "df":
+        return array.dtype.char + "1"
+    return ""
+
+
+def node_of(t: TensorState) -> Node | None:
+    """The node of a tensor's current value; a view derives it anew if its memory was written since."""
+    place = t._place
+    if place is None or place.number == t._number:
+        return t._node
+    base = place.node
+    if base is None:
+        t._node = None
+    elif t._array is place.array:
+        t._node = base
+    else:
+        array = t._array
+        assert array is not None
+        t._node = Node(window, (base,), (), None, place.geometry(array), tick(), array.shape, array.dtype, None, 0)
+        if base.inputs is None:
+            t._node.release()
+    t._number = place.number
+    return t._node

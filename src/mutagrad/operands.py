@@ -1,0 +1,209 @@
+"""What a user passed: tensors, arrays and numbers, their dtypes and shapes, checked and worded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import DTypeError, RangeError, ShapeError, describe, word
+from .node import TensorState
+from .ops import Elementwise, Entry
+from .run import BOOL, FLOATS
+
+SCALAR_TYPES: dict[str, np.dtype[Any]] = {"d0": np.dtype(np.float64), "f0": np.dtype(np.float32)}
+
+
+def array_of(t: Any) -> np.ndarray:
+    """The tensor's window; a scalar held by value moves into memory first."""
+    if t._array is None:
+        t._array = np.array(t._value, SCALAR_TYPES[t._kind])
+        t._kind = ""
+    return t._array
+
+
+def dtype_of(t: Any) -> np.dtype[Any]:
+    return SCALAR_TYPES[t._kind] if t._array is None else t._array.dtype
+
+
+def shape_of(t: Any) -> tuple[int, ...]:
+    return () if t._array is None else t._array.shape
+
+
+def stretched(array: np.ndarray) -> bool:
+    return any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True))
+
+
+# Operands
+
+
+def check_dtype(dtype: np.dtype[Any], op: str) -> None:
+    """Refuse what no op can compute with, in one sentence."""
+    if dtype.kind == "c":
+        raise DTypeError(f"{op}: complex numbers are not supported; use real and imaginary parts as two tensors.")
+    if dtype.kind not in "fiub":
+        raise DTypeError(f"{op}: dtype {dtype} is not numeric; convert it, e.g. with np.asarray(values, float).")
+    if not dtype.isnative:
+        raise DTypeError(
+            f"{op}: byte-swapped dtype {dtype.str!r} is not supported; "
+            "convert it with a.astype(a.dtype.newbyteorder('='))."
+        )
+    if dtype.char == "g":
+        raise DTypeError(f"{op}: extended precision ({dtype}) is not supported; use float64.")
+
+
+def operand(x: Any, op: str) -> Any:
+    """What a user passed, as a Tensor, an ndarray or a Python number."""
+    if isinstance(x, TensorState) or type(x) in (float, int, bool):
+        return x
+    if isinstance(x, np.ndarray):
+        check_dtype(x.dtype, op)
+        return x
+    if isinstance(x, np.generic):
+        check_dtype(x.dtype, op)
+        return np.asarray(x)
+    if isinstance(x, list | tuple):
+        if any(isinstance(e, TensorState) for e in x):
+            raise DTypeError(f"{op}: got a {type(x).__name__} of tensors; join them with mg.stack first.")
+        made = np.asarray(x)
+        check_dtype(made.dtype, op)
+        return made
+    if isinstance(x, complex):
+        check_dtype(np.dtype(complex), op)
+    raise DTypeError(f"{op}: expected a tensor, an array or a number, got {describe(x)}.")
+
+
+def raw(x: Any) -> Any:
+    """The numbers of an operand: an array, or a Python number for scalars."""
+    if isinstance(x, TensorState):
+        return x._value if x._array is None else x._array
+    return x
+
+
+def dtype_spec(x: Any) -> Any:
+    """An operand's dtype, or the Python type of a weak scalar."""
+    if isinstance(x, TensorState):
+        return dtype_of(x)
+    return x.dtype if isinstance(x, np.ndarray) else type(x)
+
+
+_resolved: dict[Any, Any] = {}
+
+
+def resolve(entry: Elementwise, specs: tuple[Any, ...]) -> tuple[np.dtype[Any] | None, np.dtype[Any]]:
+    """By NumPy's rules: the dtype our kernel computes in (None: NumPy's ufunc does), and the result's."""
+    key = (entry, specs)
+    found = _resolved.get(key)
+    if found is None:
+        try:
+            found = _resolved[key] = _resolve(entry, specs)
+        except TypeError:
+            raise DTypeError(f"{entry.name}: no rule for {', '.join(map(_say, specs))}.") from None
+    return found
+
+
+def _resolve(entry: Elementwise, specs: tuple[Any, ...]) -> tuple[np.dtype[Any] | None, np.dtype[Any]]:
+    if entry.like == "derived":
+        dtype = next((s for s in specs if isinstance(s, np.dtype) and s != BOOL), np.dtype(np.float64))
+        return dtype, dtype
+    # None stands for an argument left at its default: it has no say.
+    counted = [s for s, o in zip(specs, entry.operands, strict=True) if o not in entry.masks and s is not None]
+    if not any(isinstance(s, np.dtype) for s in counted):
+        counted = [np.dtype(s) for s in counted]
+    rule = entry.like
+    if len(counted) < rule.nin:
+        counted.append(int)
+    loop = rule.resolve_dtypes((*counted[: rule.nin], *(None,) * rule.nout))
+    for further in counted[rule.nin :]:
+        loop = rule.resolve_dtypes((loop[-1], further, None))
+    out = loop[-1]
+    return (out if out in FLOATS and loop[0] == out else None), out
+
+
+def _say(spec: Any) -> str:
+    return str(spec) if isinstance(spec, np.dtype) else spec.__name__
+
+
+def broadcast(name: str, values: Sequence[Any], operands: Sequence[Any]) -> tuple[int, ...]:
+    """The common shape, or a ShapeError that names the shapes."""
+    shapes = [v.shape for v in values if isinstance(v, np.ndarray)]
+    if not shapes:
+        return ()
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        said = " and ".join(str(tuple(s)) for s in shapes)
+        raise ShapeError(f"{name}: shapes {said} do not broadcast.") from None
+
+
+# Elementwise
+
+
+def bind(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by name, defaults filled in."""
+    try:
+        bound = entry.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise DTypeError(f"{entry.call}: {error}.") from None
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def cast(value: Any, dtype: np.dtype[Any], mask: bool = False) -> Any:
+    """A value in the dtype of the kernel; masks become bool, weak scalars floats."""
+    if isinstance(value, np.ndarray):
+        wanted = BOOL if mask else dtype
+        return value if value.dtype == wanted else value.astype(wanted)
+    return bool(value) if mask else float(value)
+
+
+# Reductions
+
+
+def axes_of(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """Normalised axes, checked."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    axes = []
+    for a in given:
+        try:
+            a = a.__index__()
+        except AttributeError:
+            raise DTypeError(f"{name}: axis must be an integer or a tuple of them, got {describe(a)}.") from None
+        if not -ndim <= a < ndim:
+            raise RangeError(f"{name}: axis {a} is out of range for {ndim} dimension{'s' * (ndim != 1)}.")
+        axes.append(a % ndim)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{name}: axis {axis} names one axis twice.")
+    return tuple(sorted(axes))
+
+
+def static(value: Any) -> Any:
+    """A static parameter without tensors: an index array is copied, so it cannot change under the node."""
+    if isinstance(value, TensorState):
+        found = raw(value)
+        return found.copy() if isinstance(found, np.ndarray) else found
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def in_words(entry: Entry, operands: Sequence[Any], error: Exception) -> Exception:
+    """NumPy's complaint, with the op and its arguments named."""
+    said = "; ".join(describe(a) if isinstance(a, TensorState | np.ndarray) else repr(a) for a in operands)
+    kinds: list[tuple[type, type]] = [
+        (IndexError, RangeError),
+        (TypeError, DTypeError),
+        (ValueError, ShapeError),
+    ]
+    kind = next((ours for theirs, ours in kinds if isinstance(error, theirs)), ShapeError)
+    return kind(word(f"{entry.name}: {str(error).rstrip('.')}.", [f"given {said}"] if said else []))
+
+
+def as_array(x: Any) -> np.ndarray:
+    if isinstance(x, TensorState):
+        return np.asarray(raw(x), dtype_of(x)) if x._array is None else x._array
+    return np.asarray(x)

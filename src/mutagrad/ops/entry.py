@@ -1,0 +1,355 @@
+"""The kinds of table entries, and what is derived from one: what its derivative keeps, and its plan.
+
+An entry says how to compute and what each partial derivative is. It computes nothing itself: calling it
+with expressions builds an expression, calling it with anything else goes to the recorder of its kind,
+which the rooms below register here.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import expr
+from ..expr import Expr
+
+# Kind of entry -> the function that runs and records it; filled by the graph builder.
+recorders: dict[type[Entry], Callable[..., Any]] = {}
+
+# The dtype rule of derivatives: operands of one floating dtype, masks aside.
+_DERIVED = "derived"
+
+NO_DERIVATIVE = "not differentiable: piecewise constant or integer-valued, its result is never tracked"
+
+
+def parse(call: str) -> tuple[str, inspect.Signature]:
+    """Split "sum(x, axis=None)" into its name and its signature."""
+    head = ast.parse(f"def {call}: pass").body[0]
+    assert isinstance(head, ast.FunctionDef)
+    arguments = ast.unparse(head.args)
+    return head.name, inspect.signature(eval(f"lambda {arguments}: None", {"inf": math.inf}))
+
+
+class Entry:
+    """One op of the table.
+
+    Parameters
+    ----------
+    call : str
+        Name and signature as a user writes them, "sum(x, axis=None, keepdims=False)".
+    doc : str
+        One sentence.
+    operands : sequence of str
+        Which arguments may be tensors; the rest are static parameters. A leading "*" marks an argument
+        that is a sequence of tensors.
+    ufunc, numpy : callable
+        What NumPy calls this op: a ufunc, or a function. The reference of the tests.
+    aliases : sequence of str
+        Further public names.
+    formula : str
+        How the reference row prints the op; by default its call.
+    conventions : str
+        What holds at corners, for the reference row.
+    """
+
+    def __init__(
+        self,
+        call: str,
+        doc: str,
+        *,
+        operands: Sequence[str] = ("x",),
+        ufunc: Any = None,
+        numpy: Any = None,
+        aliases: Sequence[str] = (),
+        formula: str = "",
+        conventions: str = "",
+        method: bool = True,
+        private: bool = False,
+    ) -> None:
+        self.call, self.doc = call, doc
+        self.name, self.signature = parse(call)
+        self.variadic = operands[0].startswith("*")
+        # A variadic op's operands come as one sequence, or as separate arguments.
+        self.sequence = self.variadic and self.signature.parameters["xs"].kind is not inspect.Parameter.VAR_POSITIONAL
+        self.operands = tuple(o.lstrip("*") for o in operands)
+        self.params = tuple(p for p in self.signature.parameters if p not in self.operands)
+        self.ufunc, self.numpy = ufunc, numpy or ufunc
+        self.aliases = tuple(aliases)
+        self.formula, self.conventions = formula or call, conventions
+        self.method, self.private = method, private
+
+    differentiable = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return recorders[type(self)](self, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.call}>"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class Plan:
+    """What the derivative of one entry needs when a given set of operands is active.
+
+    Attributes
+    ----------
+    keep : tuple of str
+        The names that the simplified derivative reads: operands, "out", auxiliary values.
+    outputs : tuple of (Expr or None)
+        The cotangent of each operand over `keep` and "g"; None for an operand that is not active.
+    positions : tuple of int
+        For each kept name, the operand it is; -1 for "out", -2 for an auxiliary value.
+    kernels : dict
+        Room for the compiled forms, filled by the rooms below.
+    """
+
+    __slots__ = ("_derived", "entry", "keep", "keeps_out", "kernels", "outputs", "positions")
+
+    def __init__(self, entry: Entry, outputs: Sequence[Expr | None]) -> None:
+        self.entry = entry
+        self.outputs = tuple(outputs)
+        read = expr.free_names(e for e in outputs if e is not None)
+        self.keep = tuple(n for n in read if n != "g")
+        where = {o: i for i, o in enumerate(entry.operands)} | {"out": -1}
+        self.positions = tuple(where.get(n, -2) for n in self.keep)
+        self.keeps_out = "out" in self.keep
+        self.kernels: dict[Any, Any] = {}
+        self._derived: dict[int, Elementwise] = {}
+
+    def derived(self, i: int) -> Elementwise:
+        """The cotangent of operand `i` as an entry of its own, so that it differentiates again."""
+        found = self._derived.get(i)
+        if found is None:
+            output = self.outputs[i]
+            assert output is not None
+            names = ("g", *self.keep)
+            # Its operands are renamed: "g" and "out" will be its own cotangent and result.
+            own = [n + "_" for n in names]
+            body = expr.substitute(output, {n: expr.name(o) for n, o in zip(names, own, strict=True)})
+            found = self._derived[i] = Elementwise(
+                f"{self.entry.name}_pull_{self.entry.operands[i]}({', '.join(own)})",
+                f"The cotangent of `{self.entry.operands[i]}` in {self.entry.name}.",
+                expression=lambda *_: body,
+                like=_DERIVED,
+                private=True,
+            )
+        return found
+
+
+class Elementwise(Entry):
+    """An op on scalars, applied element by element with broadcasting.
+
+    Parameters
+    ----------
+    forward : str or callable
+        The scalar computation: text with placeholders ("({0} + {1})") or a function of `fastmath`.
+    expression : callable
+        Instead of `forward`: the op written with other ops.
+    partials : callable
+        A function of (some of) the operands and `out` that returns the partial derivatives, one for each
+        operand; None for an operand without one. Absent where `expression` says it all.
+    pull : callable
+        Instead of `partials`, for ops linear in their cotangent: a function of `g`, operands and `out`.
+    masks : sequence of str
+        The operands that are conditions.
+    like : ufunc
+        Whose dtype rule the op follows, where it is no ufunc itself.
+    domain : (low, high) or one such pair an operand
+        Where the op is defined and smooth enough for finite differences; tests sample there.
+    special : dict
+        Values at special points.
+    cost : int
+        0 for a move or a sign, 1 for arithmetic, 10 for transcendental functions: the dear are kept, the
+        cheap are computed again.
+    """
+
+    def __init__(
+        self,
+        call: str,
+        doc: str,
+        *,
+        forward: Any = None,
+        expression: Callable[..., Any] | None = None,
+        partials: Callable[..., Any] | None = None,
+        pull: Callable[..., Any] | None = None,
+        like: Any = None,
+        syntax: str = "",
+        masks: Sequence[str] = (),
+        differentiable: bool = True,
+        domain: Any = (-math.inf, math.inf),
+        special: dict[float, float] | None = None,
+        cost: int = 1,
+        **common: Any,
+    ) -> None:
+        operands = tuple(parse(call)[1].parameters)
+        super().__init__(call, doc, operands=operands, **common)
+        self.forward, self.expression = forward, expression
+        self._partials, self._pull = partials, pull
+        self.like = like if like is not None else self.ufunc
+        assert not {"g", "out"} & set(operands), "g and out are the cotangent and the result"
+        self.differentiable, self.masks = differentiable, tuple(masks)
+        self.domain = domain if isinstance(domain[0], tuple) else (domain,) * len(operands)
+        self.special = special or {}
+        self.cost = cost
+        # None stands for "no default": an argument passed as None takes the default where there is one.
+        given = [p.default for p in self.signature.parameters.values()]
+        self.defaults = tuple(None if d is inspect.Parameter.empty else d for d in given)
+        self._names = [expr.name(o) for o in self.operands]
+        self._plans: dict[tuple[bool, ...], Plan] = {}
+        self.kernels: dict[Any, Any] = {}
+        self.fast: dict[Any, Any] = {}
+        if syntax:
+            expr.SYNTAX[syntax] = self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(a, Expr) for a in args):
+            return expr.apply(self, args)
+        return recorders[Elementwise](self, *args, **kwargs)
+
+    @property
+    def body(self) -> Expr:
+        """The scalar computation as an expression over the operands."""
+        if self.expression is not None:
+            return expr.lift(self.expression(*self._names))
+        return expr.apply(self, self._names)
+
+    def pull(self, g: Expr, args: Sequence[Expr], out: Expr) -> list[Expr | None]:
+        """The cotangent of each argument."""
+        if not self.differentiable:
+            return [None] * len(args)
+        by_name = dict(zip(self.operands, args, strict=True)) | {"g": g, "out": out}
+        if self._pull is not None:
+            given = _call_by_name(self._pull, by_name)
+            return [None if c is None else expr.lift(c) for c in given]
+        if self._partials is not None:
+            partials = _call_by_name(self._partials, by_name)
+            each = partials if isinstance(partials, tuple) else (partials,)
+            return [None if p is None else expr.zmul(g, p) for p in each]
+        inner = expr.pull(self.body, g, self.operands)
+        return [None if c is None else expr.substitute(c, by_name) for c in inner]
+
+    def plan(self, active: tuple[bool, ...]) -> Plan:
+        """The derivative for the operands marked in `active`."""
+        found = self._plans.get(active)
+        if found is None:
+            pulled = self.pull(expr.name("g"), self._names, expr.name("out"))
+            # An active operand may still have a derivative of zero everywhere: then it gets no cotangent.
+            outputs = [c if a else None for c, a in zip(pulled, active, strict=True)]
+            found = self._plans[active] = Plan(self, outputs)
+        return found
+
+
+def _call_by_name(function: Callable[..., Any], values: dict[str, Any]) -> Any:
+    return function(*(values[p] for p in inspect.signature(function).parameters))
+
+
+class Reduction(Entry):
+    """Combines the elements along axes into one.
+
+    Parameters
+    ----------
+    combine : callable
+        `combine(acc, x)` gives the next accumulator, written with ops.
+    init : float
+        The first accumulator.
+    finish : callable
+        `finish(acc, n)` gives the result; `n` is the number of elements combined.
+    partial : callable
+        The partial by one element, of `x`, `out`, `n` and auxiliary values by name.
+    aux : callable
+        `aux(x, out)` on arrays, `out` with reduced axes kept: a dict of auxiliary values that the
+        derivative keeps instead of its inputs.
+    additive : bool
+        The combination is a sum, so it may be done in blocks.
+    """
+
+    def __init__(
+        self,
+        call: str,
+        doc: str,
+        *,
+        combine: Callable[..., Any],
+        init: float,
+        partial: Callable[..., Any],
+        finish: Callable[..., Any] | None = None,
+        aux: Callable[..., dict[str, Any]] | None = None,
+        additive: bool = False,
+        empty: bool = True,
+        like: Any = None,
+        **common: Any,
+    ) -> None:
+        super().__init__(call, doc, **common)
+        self.init, self.additive, self.empty, self.aux, self.like = init, additive, empty, aux, like
+        acc, x, n = expr.name("acc"), expr.name("x"), expr.name("n")
+        self.combine = expr.lift(combine(acc, x))
+        self.finish = acc if finish is None else expr.lift(finish(acc, n))
+        # Elementwise over the reduced array, with g and out broadcast along the reduced axes.
+        names = {p: expr.name(p) for p in inspect.signature(partial).parameters}
+        self.plan = Plan(self, [expr.zmul(expr.name("g"), _call_by_name(partial, names))])
+        self.kernels: dict[Any, Any] = {}
+
+
+class Structural(Entry):
+    """An op that gives its adjoint, written with ops, instead of partials.
+
+    Parameters
+    ----------
+    compute : callable
+        The value from NumPy arrays; with auxiliary values it returns (value, dict).
+    kernel : callable
+        Instead of `compute`: a function of `fastmath` that fills its first argument, a 2-D array, from
+        others of that shape, working along the last axis.
+    adjoints : dict of str -> callable, or callable for a variadic op
+        For each differentiable operand, a function whose parameter names say what it reads: `g`,
+        operands, `out`, auxiliary values (these are kept), `x_shape` and the like, static parameters.
+        A variadic op has one function with a parameter `i`, and reads `shapes` or the operands' sequence.
+    view : bool
+        NumPy returns a view where it can; then the tensor is a view and its derivative is the window's.
+    """
+
+    def __init__(
+        self,
+        call: str,
+        doc: str,
+        *,
+        compute: Callable[..., Any] | None = None,
+        kernel: Callable[..., None] | None = None,
+        adjoints: Any = None,
+        view: bool = False,
+        **common: Any,
+    ) -> None:
+        super().__init__(call, doc, **common)
+        self.compute, self.kernel = compute or self.numpy, kernel
+        self.adjoints = adjoints if adjoints is not None else {}
+        self.view = view
+        self.differentiable = view or bool(self.adjoints)
+        rules = self.adjoints if isinstance(self.adjoints, dict) else dict.fromkeys(("*",), self.adjoints)
+        self.reads = {o: tuple(inspect.signature(f).parameters) for o, f in rules.items()}
+
+
+class Movement(Structural):
+    """Rearranges elements: reshape, transpose, concatenate."""
+
+
+class Indexing(Structural):
+    """Picks, scatters or orders elements."""
+
+
+class Contraction(Structural):
+    """Sums products: matmul, einsum."""
+
+
+class Composite(Entry):
+    """An op that is a Python function over other ops and needs no rule of its own."""
+
+    def __init__(self, call: str, doc: str, *, function: Callable[..., Any], **common: Any) -> None:
+        super().__init__(call, doc, **common)
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)

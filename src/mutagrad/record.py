@@ -1,0 +1,347 @@
+"""The graph builder: runs an op and records its node. Writes into existing tensors stand in `write`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from . import run
+from .buffers import Buffer, Kept, LockedKept, Window, lock
+from .errors import DTypeError, ShapeError, describe
+from .modes import policy_in_force, recording, tick
+from .node import Node, Place, TensorState, kind_of, node_of
+from .operands import (
+    array_of,
+    as_array,
+    axes_of,
+    bind,
+    broadcast,
+    cast,
+    dtype_of,
+    dtype_spec,
+    in_words,
+    operand,
+    raw,
+    resolve,
+    shape_of,
+    static,
+    stretched,
+)
+from .ops import Elementwise, Plan, Reduction, Structural, recorders
+from .ops.entry import Contraction, Indexing, Movement
+from .run import FLOATS
+
+# The class of tensors; set by `tensors`, which stands below.
+Tensor: Any = TensorState
+
+PACKAGE = os.path.dirname(__file__) + os.sep
+internal: dict[CodeType, bool] = {}
+
+
+def site(depth: int = 1) -> tuple[CodeType, int]:
+    """The innermost position outside the library: where the user called."""
+    frame = sys._getframe(depth)
+    while True:
+        code = frame.f_code
+        inside = internal.get(code)
+        if inside is None:
+            inside = internal[code] = code.co_filename.startswith(PACKAGE)
+        if not inside or frame.f_back is None:
+            return code, frame.f_lasti
+        frame = frame.f_back
+
+
+def new(array: np.ndarray, node: Node | None = None) -> Any:
+    """A tensor on an array of its own."""
+    return Tensor(array, None, kind_of(array), node, tick() if node is None else node.number)
+
+
+def new_scalar(value: float, dtype: np.dtype[Any], node: Node | None = None) -> Any:
+    """A scalar tensor held by value."""
+    return Tensor(None, value, FLOATS[dtype] + "0", node, tick() if node is None else node.number)
+
+
+def result(value: Any, dtype: np.dtype[Any], node: Node | None = None) -> Any:
+    """A tensor from what a kernel gave: a float or an array."""
+    return new_scalar(value, dtype, node) if isinstance(value, float) else new(value, node)
+
+
+def place_of(t: Any) -> Place:
+    """The tensor's place; made when its memory is first shared or written."""
+    if t._place is None:
+        array = array_of(t)
+        with lock:
+            buffer = Buffer(array, t._born)
+            place = Place(buffer, array, t._node)
+            if t._window is not None and t._window.kept is not None:
+                buffer.register(t._window)
+            if t._leaf:
+                buffer.leaves.append(weakref.ref(t))
+            t._place = place
+    return t._place
+
+
+def view_of(t: Any, array: np.ndarray) -> Any:
+    """A tensor on a window of another's memory."""
+    place = place_of(t)
+    if not array.flags.writeable and array_of(t).flags.writeable and not stretched(array):
+        array.flags.writeable = True
+    view = Tensor(array, None, kind_of(array), None, t._born)
+    view._place = place
+    view._number = -1
+    return view
+
+
+def keep(t: Any) -> Any:
+    """What a node holds of a tensor's value: a Kept window, or the number itself for a scalar."""
+    if t._array is None:
+        return t._value
+    if t._array.ndim == 0:
+        return t._array.item()
+    window, place = t._window, t._place
+    kept = None if window is None else window.kept
+    if kept is None:
+        t._window = Window(t._array, "by default" if policy_in_force() == "preserve" else "")
+        if place is not None:
+            return _registered(t, t._window)
+        kept = t._window.kept
+    return LockedKept(kept, place.buffer) if place is not None and place.buffer.shared else kept
+
+
+def _registered(t: Any, window: Window) -> Any:
+    # Held here while it is entered, since entering may drop windows that nobody holds.
+    kept, buffer = window.kept, t._place.buffer
+    buffer.register(window)
+    return LockedKept(kept, buffer) if buffer.shared and kept is not None else kept
+
+
+def keep_written(t: Any) -> Any:
+    """What a node holds of the result that it has just written in place: it gives way to the next write."""
+    return _registered(t, Window(t._array, "always"))
+
+
+def kept_value(k: Any) -> Any:
+    """The array or number that a node kept."""
+    return k.array if isinstance(k, Kept) else k
+
+
+def elementwise(entry: Elementwise, *args: Any, **kwargs: Any) -> Any:
+    """Run and record an elementwise op on any operands."""
+    if kwargs or len(args) != len(entry.operands):
+        args = tuple(bind(entry, args, kwargs).values())
+    defaults = entry.defaults
+    args = tuple(d if a is None else a for a, d in zip(args, defaults, strict=True))
+    operands = [operand(a, entry.name) for a in args]
+    specs = tuple(None if a is d else dtype_spec(a) for a, d in zip(operands, defaults, strict=True))
+    compute, out_dtype = resolve(entry, specs)
+    values = [raw(a) for a in operands]
+    shape = broadcast(entry.name, values, operands)
+    if compute is None:
+        return new(by_numpy(entry, values, shape, out_dtype))
+    nodes = nodes_of(operands) if entry.differentiable and recording.get() else None
+    values = [cast(v, compute, mask=o in entry.masks) for v, o in zip(values, entry.operands, strict=True)]
+    kernel = run.forward_kernel(entry)
+    if nodes is None:
+        return result(run.elementwise(kernel, entry.kernels, values, shape, compute)[0], compute)
+    plan = entry.plan(tuple(n is not None for n in nodes))
+    code, instruction = site(2)
+    with lock:
+        value = run.elementwise(kernel, entry.kernels, values, shape, compute)[0]
+        made = result(value, compute)
+        make_node(plan, nodes, kept_of(plan, operands, values, made), None, made, code, instruction)
+    return made
+
+
+def make_node(
+    plan: Any,
+    nodes: Sequence[Node | None],
+    kept: tuple[Any, ...],
+    params: Any,
+    made: Any,
+    code: Any,
+    instruction: int,
+) -> Node:
+    """Record: the node of a freshly computed tensor. Of released inputs a released node is born."""
+    entry = plan.entry if isinstance(plan, Plan) else params["entry"]
+    node = Node(
+        entry, tuple(nodes), kept, plan, params, tick(), shape_of(made), dtype_of(made), code, instruction
+    )  # fmt: skip
+    if all(n is None or n.inputs is None for n in nodes):
+        node.release()
+    made._node = node
+    made._born = node.number
+    return node
+
+
+def kept_of(plan: Plan, operands: Sequence[Any], values: Sequence[Any], made: Any) -> tuple[Any, ...]:
+    """What the node keeps: windows of tensors, copies of raw arrays, numbers."""
+    return tuple(keep(made) if p == -1 else keep_operand(operands[p], values[p]) for p in plan.positions)
+
+
+def keep_operand(source: Any, value: Any) -> Any:
+    """Keep one operand, given what the user passed and the value the kernel read."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if isinstance(source, TensorState):
+        # A value that was cast is private already.
+        return keep(source) if value is source._array else value
+    return value.copy() if value is source else value
+
+
+def nodes_of(operands: Sequence[Any]) -> list[Node | None] | None:
+    """The operands' nodes; None if no operand is tracked."""
+    nodes = [node_of(a) if isinstance(a, TensorState) else None for a in operands]
+    return nodes if any(n is not None for n in nodes) else None
+
+
+def by_numpy(entry: Elementwise, values: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """Integers, bools and comparisons: values only, by NumPy's own ufunc."""
+    if entry.ufunc is not None:
+        with np.errstate(all="ignore"):
+            return np.asarray(entry.ufunc(*values))
+    if dtype.kind == "f":  # float16 has no kernel of its own
+        single = np.dtype(np.float32)
+        wide = [cast(v, single, mask=o in entry.masks) for v, o in zip(values, entry.operands, strict=True)]
+        value = run.elementwise(run.forward_kernel(entry), entry.kernels, wide, shape, single)[0]
+        return np.asarray(value, dtype)
+    if entry.numpy is not None:
+        return np.asarray(entry.numpy(*values), dtype)
+    return np.maximum(values[0], 0)  # relu of integers
+
+
+def reduction(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Run and record a reduction."""
+    x = operand(x, entry.name)
+    value = np.asarray(array_of(x) if isinstance(x, TensorState) and x._array is not None else raw(x))
+    if isinstance(x, TensorState) and x._array is None:
+        value = np.asarray(value, dtype_of(x))
+    axes = axes_of(axis, value.ndim, entry.name)
+    count = 1
+    for a in axes:
+        count *= value.shape[a]
+    if count == 0 and not entry.empty:
+        raise ShapeError(f"{entry.name}: an empty array, shape {value.shape}, has none along axis {axis}.")
+    full = tuple(1 if a in axes else n for a, n in enumerate(value.shape))
+    if value.dtype not in FLOATS:
+        if entry.like is not None and value.dtype.kind in "iub":
+            value = value.astype(np.float64)
+        else:
+            return new(np.asarray(entry.numpy(value, axis=axes, keepdims=keepdims)))
+    dtype = value.dtype
+    node = node_of(x) if isinstance(x, TensorState) and recording.get() else None
+    with lock:
+        out = run.reduce(entry, value, axes)
+        if keepdims:
+            out = np.asarray(out, dtype).reshape(full)
+        made = result(out, dtype)
+        if node is not None:
+            plan = entry.plan
+            code, instruction = site(2)
+            aux = {}
+            if entry.aux is not None:
+                aux = entry.aux(value, np.asarray(raw(made)).reshape(full), axes)
+            held = {"n": float(count), **aux}
+            kept = tuple(
+                held[k] if k in held else keep(made) if k == "out" else keep_operand(x, value) for k in plan.keep
+            )
+            make_node(plan, (node,), kept, full, made, code, instruction)
+    return made
+
+
+# Movement, indexing, contraction
+
+
+def structural(entry: Structural, *args: Any, **kwargs: Any) -> Any:
+    """Run and record an op that gives its adjoint."""
+    bound = bind(entry, args, kwargs)
+    if entry.variadic:
+        xs: Any = bound.pop(entry.operands[0])
+        if isinstance(xs, TensorState | np.ndarray):
+            xs = list(iter(xs))  # type: ignore[arg-type]
+        if not isinstance(xs, list | tuple):
+            raise DTypeError(f"{entry.name}: expected a sequence of tensors, got {describe(xs)}.")
+        operands = [operand(a, entry.name) for a in xs]
+    else:
+        operands = [operand(bound.pop(o), entry.name) for o in entry.operands]
+    params = {p: static(v) for p, v in bound.items()}
+    return apply_structural(entry, operands, params)
+
+
+def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run and record, with operands and parameters told apart."""
+    if entry.view and isinstance(operands[0], TensorState):
+        base = array_of(operands[0])
+        with lock:
+            try:
+                seen = entry.compute(base, **params)
+            except (ValueError, TypeError, IndexError) as error:
+                raise in_words(entry, operands, error) from None
+            if seen.base is not None and (seen is base or seen.base is base or seen.base is base.base):
+                return view_of(operands[0], seen)
+    nodes = nodes_of(operands) if recording.get() and entry.differentiable else None
+    with lock:
+        values = [as_array(a) for a in operands]
+        try:
+            if entry.kernel is not None:
+                value: Any = run.scan(entry, values)
+            else:
+                value = entry.compute(*([values] if entry.sequence else values), **params)
+        except (ValueError, TypeError, IndexError) as error:
+            raise in_words(entry, operands, error) from None
+        value, aux = value if isinstance(value, tuple) else (value, {})
+        value = np.asarray(value)
+        if value.base is not None and any(np.may_share_memory(value, v) for v in values):
+            # NumPy gave a view, of a raw array or of an operand: the result has memory of its own.
+            value = value.copy()
+        made = new(value)
+        if nodes is None or value.dtype not in FLOATS:
+            return made
+        names, kept = _structural_kept(entry, operands, values, nodes, aux, made)
+        shapes = [v.shape for v in values]
+        code, instruction = site(2)
+        make_node(names, nodes, kept, {"entry": entry, "shapes": shapes, **params}, made, code, instruction)
+    return made
+
+
+def _structural_kept(
+    entry: Structural,
+    operands: Sequence[Any],
+    values: Sequence[np.ndarray],
+    nodes: Sequence[Any],
+    aux: Any,
+    made: Any,
+) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """Names and values that the adjoints of the active operands read."""
+    names: list[Any] = []
+    kept: list[Any] = []
+    if entry.variadic:
+        if "xs" in entry.reads["*"]:
+            active = [i for i, n in enumerate(nodes) if n is not None]
+            for j, (source, value) in enumerate(zip(operands, values, strict=True)):
+                names.append(j)
+                kept.append(keep_operand(source, value) if any(i != j for i in active) else None)
+        return tuple(names), tuple(kept)
+    read = {r for o, n in zip(entry.operands, nodes, strict=True) if n is not None for r in entry.reads.get(o, ())}
+    for o, source, value in zip(entry.operands, operands, values, strict=True):
+        if o in read:
+            names.append(o)
+            kept.append(keep_operand(source, value))
+    if "out" in read:
+        names.append("out")
+        kept.append(keep(made))
+    for name, value in aux.items():
+        if name in read:
+            names.append(name)
+            kept.append(value)
+    return tuple(names), tuple(kept)
+
+
+recorders[Elementwise] = elementwise
+recorders[Reduction] = reduction
+recorders[Movement] = recorders[Indexing] = recorders[Contraction] = structural

@@ -1,0 +1,177 @@
+"""Kernels on buffers: choose the variant by dtype and layout, allocate, call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import starmap
+from typing import Any
+
+import numpy as np
+
+from . import codegen, compile
+from .codegen import Kernel, ReductionKernel
+from .expr import Expr
+from .ops import Elementwise, Plan, Reduction, Structural
+
+FLOAT64, FLOAT32, BOOL = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.bool_)
+FLOATS = {FLOAT64: "d", FLOAT32: "f"}
+
+
+def once(done: list[Any], function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Call `function` and note that it ran, in one step that no interrupt can split.
+
+    Interrupts strike between bytecodes; here call and note happen inside one C call.
+    """
+    done.extend(starmap(function, (args,)))
+
+
+def forward_kernel(entry: Elementwise) -> Kernel:
+    """The kernel that computes an entry."""
+    found = entry.kernels.get("forward")
+    if found is None:
+        found = entry.kernels["forward"] = Kernel(entry.name, entry.operands, [entry.body])
+    return found
+
+
+def pull_kernel(plan: Plan) -> tuple[Kernel | None, tuple[int, ...]]:
+    """The kernel of a plan's cotangents, and which operands it serves.
+
+    A cotangent that is `g` itself needs no kernel.
+    """
+    found = plan.kernels.get("pull")
+    if found is None:
+        served = [(i, e) for i, e in enumerate(plan.outputs) if e is not None and not passes(e)]
+        kernel = None
+        if served:
+            suffix = "_".join(plan.entry.operands[i] for i, _ in served)
+            kernel = Kernel(f"{plan.entry.name}_backward_{suffix}", ("g", *plan.keep), [e for _, e in served])
+        found = plan.kernels["pull"] = kernel, tuple(i for i, _ in served)
+    return found
+
+
+def passes(e: Expr) -> bool:
+    """True if a cotangent is handed on unchanged."""
+    return e.op is None and e.value == "g"
+
+
+def variant(kernel: Kernel, dtype: str, kinds: str, depth: int | None, cache: dict[Any, Any]) -> Callable[..., Any]:
+    """Compiled code for a kernel: `kinds` has a letter an input, "a" array, "b" mask, "s" scalar, "t" truth value."""
+    key = (dtype, kinds, depth)
+    found = cache.get(key)
+    if found is None:
+        function, source = kernel.source(dtype, [k in "ab" for k in kinds], depth)
+        args = [] if depth is None else [compile.array(dtype, max(depth, 1), depth == 0)] * len(kernel.outputs)
+        for k in kinds:
+            of = "?" if k in "bt" else dtype
+            args.append(compile.array(of, max(depth or 0, 1), depth == 0) if k in "ab" else compile.scalar(of))
+        found = cache[key] = compile.load(function, source, args)
+    return found
+
+
+def elementwise(
+    kernel: Kernel,
+    cache: dict[Any, Any],
+    inputs: Sequence[Any],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    outs: Sequence[np.ndarray] | None = None,
+    done: list[Any] | None = None,
+) -> list[Any]:
+    """Run an elementwise kernel.
+
+    `inputs` are Python floats, or arrays of the compute dtype (or bool for masks) that broadcast to `shape`.
+    Without `outs`, results are new arrays, or Python floats where everything is scalar.
+    """
+    letter = FLOATS[dtype]
+    values = [a.item() if isinstance(a, np.ndarray) and a.ndim == 0 else a for a in inputs]
+    kinds = "".join(
+        ("b" if a.dtype == BOOL else "a") if isinstance(a, np.ndarray) else "t" if isinstance(a, bool) else "s"
+        for a in values
+    )
+    if shape == () and outs is None:
+        result = variant(kernel, letter, kinds, None, cache)(*values)
+        return list(result) if len(kernel.outputs) > 1 else [result]
+    if outs is None:
+        outs = [np.empty(shape, dtype) for _ in kernel.outputs]
+    flat = all(a.shape == shape and a.flags.c_contiguous for a in [*values, *outs] if isinstance(a, np.ndarray))
+    if flat:
+        depth = 0
+        if len(shape) != 1:
+            values = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in values]
+            targets = [a.reshape(-1) for a in outs]
+        else:
+            targets = list(outs)
+    else:
+        arrays = [np.broadcast_to(a, shape) if isinstance(a, np.ndarray) else a for a in values]
+        collapsed = _collapse(shape, [a for a in [*arrays, *outs] if isinstance(a, np.ndarray)])
+        depth = len(collapsed)
+        values = [a.reshape(collapsed) if isinstance(a, np.ndarray) else a for a in arrays]
+        targets = [a.reshape(collapsed) for a in outs]
+    call = variant(kernel, letter, kinds, depth, cache)
+    once([] if done is None else done, call, (*targets, *values))
+    return list(outs)
+
+
+def _collapse(shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
+    """The shape with neighbouring axes merged wherever every array lets them be one."""
+    merged: list[int] = []
+    strides: list[tuple[int, ...]] = []
+    for a, n in enumerate(shape):
+        if n == 1:
+            continue
+        here = tuple(x.strides[a] for x in arrays)
+        if merged and all(p == n * s for p, s in zip(strides[-1], here, strict=True)):
+            merged[-1] *= n
+            strides[-1] = here
+        else:
+            merged.append(n)
+            strides.append(here)
+    return tuple(merged) or (1,)
+
+
+def reduce(entry: Reduction, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:
+    """Reduce a floating array along axes; the result has them dropped. A full reduction gives a float."""
+    letter = FLOATS[x.dtype]
+    kernel = entry.kernels.get("forward")
+    if kernel is None:
+        kernel = entry.kernels["forward"] = ReductionKernel(
+            entry.name, entry.combine, entry.init, entry.finish, entry.additive
+        )
+
+    def code(form: str, *args: Any) -> Callable[..., Any]:
+        contiguous = "".join("C" if a.layout == "C" else "A" for a in args)
+        key = (letter, form, contiguous)
+        if key not in entry.kernels:
+            function, source = kernel.source(letter, form)
+            entry.kernels[key] = compile.load(function, source, args)
+        return entry.kernels[key]
+
+    if len(axes) == x.ndim:
+        return code("full", compile.array(letter, 1, True))(np.ascontiguousarray(x).reshape(-1))
+    rest = [a for a in range(x.ndim) if a not in axes]
+    shape = tuple(x.shape[a] for a in rest)
+    rows = math.prod(shape)
+    moved = x.transpose([*rest, *axes]).reshape(rows, math.prod(x.shape[a] for a in axes))
+    out = np.empty(rows, x.dtype)
+    form = "rows" if abs(moved.strides[1]) <= abs(moved.strides[0]) else "columns"
+    if form == "columns":
+        moved = moved.T
+    layout = compile.array(letter, 2, moved.flags.c_contiguous)
+    code(form, compile.array(letter, 1, True), layout)(out, moved)
+    return out.reshape(shape)
+
+
+def scan(entry: Structural, operands: Sequence[np.ndarray]) -> np.ndarray:
+    """Run an entry's `fastmath` kernel along the last axis."""
+    assert entry.kernel is not None
+    shape = operands[0].shape
+    dtype = np.result_type(*operands)
+    rows = [np.ascontiguousarray(a, dtype).reshape(-1, shape[-1]) if a.size else a for a in operands]
+    out = np.empty(shape, dtype)
+    if out.size:
+        array = compile.array(FLOATS[dtype], 2, True)
+        names = ["out", *entry.operands]
+        call = compile.load(*codegen.plain(entry.kernel.__name__, names), [array] * len(names))
+        call(out.reshape(-1, shape[-1]), *rows)
+    return out

@@ -1,0 +1,328 @@
+"""Writes into existing tensors: plan, judge, commit. Every writer goes through here.
+
+A plan checks shapes, dtypes and indices and touches nothing. The judge looks at the bytes. The commit
+moves kept windows away where the policy says so, runs the kernel in the target's own memory, and moves the
+memory's place in the graph; an interrupt that strikes during the commit is raised when it is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import judge, run
+from .buffers import Window, lock, overlap, same_window
+from .errors import DTypeError, describe
+from .modes import recording, tick
+from .node import Node, Place, TensorState, node_of
+from .operands import array_of, bind, broadcast, cast, dtype_spec, operand, raw, resolve
+from .ops import Elementwise, Entry
+from .ops.elementwise import where as select
+from .ops.window import Geometry, Layout
+from .ops.window import write as write_window
+from .record import keep_operand, keep_written, nodes_of, place_of, site
+
+
+class Write:
+    """One planned write: where, who asks, and what becomes of the graph."""
+
+    def __init__(self, op: str, target: Any, array: np.ndarray, where: judge.Site) -> None:
+        self.op, self.target, self.array, self.site = op, target, array, where
+        self.place: Place = place_of(target)
+        self.whole = same_window(array, self.place.array)
+        self.recorded = recording.get()
+        self.forget = False
+        self.hits: Callable[[np.ndarray], bool] = lambda kept: overlap(kept, array)
+
+    def judge(self, tracked: bool) -> list[Window]:
+        return judge.judge(self.op, self.target, self.array, self.site, self.hits, tracked, self.recorded)
+
+    def commit(
+        self,
+        moved: Sequence[Window],
+        run_kernel: Callable[[list[Any]], None],
+        node_after: Callable[[], Node | None],
+    ) -> None:
+        """Write. `node_after` gives the node of the window's new value, and is asked once it is written."""
+        for w in moved:
+            if w.kept is not None:
+                w.kept.array = w.kept.array.copy()
+                w.kept = None
+        done: list[Any] = []
+        place, buffer = self.place, self.place.buffer
+        version, number = buffer.version + 1, place.number + 1
+        settled: list[tuple[Node | None, Node | None]] = []
+
+        def finish() -> None:
+            buffer.version = version
+            if not self.recorded:
+                return
+            if not settled:
+                node = node_after()
+                settled.append((node, self._base_after(node)))
+            node, base = settled[0]
+            place.node, place.number = base, number
+            target = self.target
+            if self.array is target._array:
+                target._node, target._number = base if self.whole else node, number
+
+        try:
+            run_kernel(done)
+            finish()
+        except BaseException:
+            # Once the kernel ran, the graph must say so, whatever struck in between.
+            if done:
+                finish()
+            raise
+
+    def _base_after(self, node: Node | None) -> Node | None:
+        """The node of the whole base once this window of it has changed."""
+        base = self.place.node
+        shape, dtype = self.place.array.shape, self.place.array.dtype
+        if node is None and base is not None and self.whole and not self.forget:
+            # Overwritten by a constant, it stays tracked: a backward through it is no error and finds nothing.
+            return Node(
+                write_window,
+                (None, None),
+                (),
+                None,
+                self.place.geometry(self.array),
+                tick(),
+                shape,
+                dtype,
+                *self.site,
+            )
+        if self.whole or (node is None and base is None):
+            return node
+        return born(write_window, (base, node), (), None, self.place.geometry(self.array), shape, dtype, self.site)
+
+
+def born(
+    entry: Any,
+    inputs: tuple[Node | None, ...],
+    kept: Any,
+    plan: Any,
+    params: Any,
+    shape: Any,
+    dtype: Any,
+    at: judge.Site,
+) -> Node:
+    """A node; of released inputs it is born released."""
+    node = Node(entry, inputs, kept, plan, params, tick(), shape, dtype, *at)
+    if all(n is None or n.inputs is None for n in inputs):
+        node.release()
+    return node
+
+
+def target_array(target: Any, op: str) -> np.ndarray:
+    if not isinstance(target, TensorState):
+        raise DTypeError(f"{op}: the target must be a Tensor, got {describe(target)}.")
+    return array_of(target)
+
+
+def _shadow(t: Any, copies: dict[int, Any]) -> Any:
+    """A private tensor with the value and the node that `t` has now: it is read as if copied before the write."""
+    found = copies.get(id(t))
+    if found is None:
+        found = copies[id(t)] = type(t)(array_of(t).copy(), None, "", node_of(t), t._born)
+    return found
+
+
+# Computing into a tensor
+
+
+def apply(entry: Entry, target: Any, args: Sequence[Any], op: str = "", where: Any = True, **params: Any) -> Any:
+    """Compute an op into an existing tensor: `x.sin_()`, `x += y`, `np.sin(y, out=x)`.
+
+    `args` are all operands of the op, the target among them where it is one.
+    """
+    op = op or f"{entry.name}_"
+    array = target_array(target, op)
+    here = site(2)
+    if isinstance(entry, Elementwise) and where is True:
+        args = bind(entry, tuple(args), params).values() if len(args) != len(entry.operands) else args  # type: ignore[assignment]
+        args = [d if a is None else a for a, d in zip(args, entry.defaults, strict=True)]
+        operands = [operand(a, op) for a in args]
+        specs = (None if a is d else dtype_spec(a) for a, d in zip(operands, entry.defaults, strict=True))
+        compute, out_dtype = resolve(entry, tuple(specs))
+        judge.dtype(op, array, out_dtype, here)
+        judge.shape(op, array, _result_shape(op, operands, array), here)
+        if compute is not None and compute == array.dtype:
+            return _elementwise(entry, target, operands, op, here)
+        args, params = operands, {}
+    with lock:
+        # Compute beside, then write.
+        copies: dict[int, Any] = {}
+        buffer = place_of(target).buffer
+        safe = [
+            _shadow(a, copies)
+            if isinstance(a, TensorState)
+            and a._place is not None
+            and a._place.buffer is buffer
+            and entry.differentiable
+            else a
+            for a in args
+        ]
+        computed = entry(*safe, **params)
+        if where is not True:
+            computed = select(where, computed, _shadow(target, copies))
+        return assign(op, target, array, computed, here, exact=True)
+
+
+def _result_shape(op: str, operands: Sequence[Any], array: np.ndarray) -> tuple[int, ...]:
+    """The shape of the result with the target taking part, as in NumPy: an output may be wider than its inputs."""
+    values = [raw(a) for a in operands]
+    shape = broadcast(op, values, operands)
+    try:
+        return np.broadcast_shapes(shape, array.shape)
+    except ValueError:
+        return shape
+
+
+def _elementwise(entry: Elementwise, target: Any, operands: list[Any], op: str, here: judge.Site) -> Any:
+    """The op's own kernel, in the target's own memory."""
+    with lock:
+        array = target._array
+        task = Write(op, target, array, here)
+        nodes = nodes_of(operands) if task.recorded and entry.differentiable else None
+        moved = task.judge(nodes is not None)
+        if array.size == 0:
+            return target
+        plan = None if nodes is None else entry.plan(tuple(n is not None for n in nodes))
+        copies: dict[int, Any] = {}
+        sources = []
+        for i, a in enumerate(operands):
+            found = raw(a)
+            if isinstance(found, np.ndarray) and np.may_share_memory(found, array):
+                needed = plan is not None and i in plan.positions
+                if (needed or not same_window(found, array)) and overlap(found, array):
+                    a = _shadow(a, copies) if isinstance(a, TensorState) else found.copy()
+            sources.append(a)
+        values = [
+            cast(raw(a), array.dtype, mask=o in entry.masks) for a, o in zip(sources, entry.operands, strict=True)
+        ]
+        kernel = run.forward_kernel(entry)
+
+        def run_kernel(done: list[Any]) -> None:
+            run.elementwise(kernel, entry.kernels, values, array.shape, array.dtype, [array], done)
+
+        def node_after() -> Node | None:
+            if plan is None or nodes is None:
+                return None
+            kept = tuple(
+                keep_written(target) if p == -1 else keep_operand(sources[p], values[p]) for p in plan.positions
+            )
+            return born(entry, tuple(nodes), kept, plan, None, array.shape, array.dtype, here)
+
+        task.commit(moved, run_kernel, node_after)
+        return target
+
+
+# Overwriting
+
+
+def assign(op: str, target: Any, array: np.ndarray, value: Any, here: judge.Site, exact: bool = False) -> Any:
+    """Overwrite a window of the target: `x[1:3] = v`, `copy_`, `fill_`.
+
+    With `exact` the value's own shape must be the window's: what computed it has broadcast already.
+    """
+    value = operand(value, op)
+    found = raw(value)
+    if isinstance(value, TensorState) and isinstance(found, np.ndarray) and same_window(found, array):
+        return target
+    plain = fitted(op, found, dtype_spec(value), array, here, exact)
+    with lock:
+        task = Write(op, target, array, here)
+        nodes = nodes_of([value]) if task.recorded else None
+        moved = task.judge(nodes is not None)
+        if array.size == 0:
+            return target
+        if np.may_share_memory(plain, array):
+            plain = plain.copy()
+        own = task.whole or array is target._array
+
+        def node_after() -> Node | None:
+            return None if nodes is None or nodes[0] is None else _arrival(nodes[0], array, own, here)
+
+        task.commit(moved, lambda done: run.once(done, np.copyto, (array, plain, "same_kind")), node_after)
+    return target
+
+
+def fitted(op: str, value: Any, spec: Any, array: np.ndarray, here: judge.Site, exact: bool) -> np.ndarray:
+    """The value as an array that broadcasts to the window, its dtype and shape checked."""
+    if isinstance(spec, np.dtype):
+        plain = np.asarray(value, spec)
+    else:
+        plain = _number(op, value, array)
+    judge.dtype(op, array, plain.dtype, here)
+    extra = plain.ndim - array.ndim
+    if extra > 0 and all(n == 1 for n in plain.shape[:extra]) and not exact:
+        plain = plain.reshape(plain.shape[extra:])
+    try:
+        shape = np.broadcast_shapes(plain.shape, array.shape)
+    except ValueError:
+        shape = plain.shape
+    judge.shape(op, array, shape, here)
+    return plain
+
+
+def _number(op: str, value: Any, array: np.ndarray) -> np.ndarray:
+    """A Python number in the target's dtype where NumPy lets it be weak, else in its own."""
+    if isinstance(value, bool) or np.result_type(array.dtype, value) != array.dtype:
+        return np.asarray(value)
+    try:
+        return np.asarray(value, array.dtype)
+    except OverflowError:
+        raise DTypeError(f"{op}: {value} is out of range for {array.dtype}.") from None
+
+
+def _arrival(node: Node, array: np.ndarray, own: bool, here: judge.Site) -> Node:
+    """The node of a value once it fills a window.
+
+    It is the value's own node, unless the window must be told apart from it, or the value was broadcast or cast.
+    """
+    if not own and node.entry is not None and node.shape == array.shape and node.dtype == array.dtype:
+        return node
+    strides = tuple(np.empty(array.shape, array.dtype).strides)
+    layout = Layout(array.shape, strides, array.nbytes, 0)
+    geometry = Geometry(layout, array.shape, strides, 0)
+    return born(write_window, (None, node), (), None, geometry, array.shape, array.dtype, here)
+
+
+def overwrite(op: str, target: Any, value: Any) -> Any:
+    """Overwrite the whole target."""
+    return assign(op, target, target_array(target, op), value, site(2))
+
+
+def into(entry: Entry, target: Any, args: Sequence[Any], kwargs: dict[str, Any], op: str) -> Any:
+    """`apply` with arguments as a NumPy function got them."""
+    bound = bind(entry, tuple(args), kwargs)
+    operands = [bound.pop(o) for o in entry.operands]
+    if entry.variadic:
+        with lock:
+            return assign(op, target, target_array(target, op), entry(*operands, **bound), site(2), exact=True)
+    return apply(entry, target, operands, op, **bound)
+
+
+def copyto(target: Any, source: Any, where: Any = True) -> None:
+    """`np.copyto` into a tensor."""
+    array = target_array(target, "copyto")
+    if where is True:
+        assign("copyto", target, array, source, site(2))
+    else:
+        apply(select, target, (where, source, target), "copyto")
+
+
+def cut(target: Any) -> None:
+    """Cut the history of the target's value, as if it were overwritten with the same numbers."""
+    here = site(2)
+    with lock:
+        array = array_of(target)
+        task = Write("detach_", target, array, here)
+        task.recorded = task.forget = True
+        if node_of(target) is not None:
+            version = task.place.buffer.version
+            task.commit([], lambda done: done.append(None), lambda: None)
+            task.place.buffer.version = version

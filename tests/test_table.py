@@ -1,0 +1,406 @@
+"""Every check over every entry of the table."""
+
+import math
+
+import numpy as np
+import pytest
+
+import mutagrad as mg
+from mutagrad.ops import OPS, Composite, Elementwise, Reduction, Structural
+from mutagrad.testing import gradcheck, gradgradcheck
+
+random = np.random.default_rng(0)
+ENTRIES = {entry.name: entry for entry in OPS.values()}
+ELEMENTWISE = [e for e in ENTRIES.values() if isinstance(e, Elementwise)]
+SMOOTH = [e for e in ELEMENTWISE if e.differentiable]
+REDUCTIONS = [e for e in ENTRIES.values() if isinstance(e, Reduction)]
+
+# What NumPy has no function for.
+REFERENCE = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "relu": lambda x: np.maximum(x, 0)}
+M23, M34, M33 = random.normal(size=(2, 3)), random.normal(size=(3, 4)), random.normal(size=(3, 3))
+V3, T234 = random.normal(size=3), random.normal(size=(2, 3, 4))
+
+# Arguments for entries that are neither elementwise nor reductions: positional arguments, keywords.
+CASES = {
+    "var": [((M23,), {}), ((M23,), {"axis": 1, "ddof": 1}), ((T234,), {"axis": (0, 2), "keepdims": True})],
+    "logsumexp": [((M23,), {}), ((M23,), {"axis": 0}), ((T234,), {"axis": (0, 2), "keepdims": True})],
+    "softmax": [((M23,), {}), ((M23,), {"axis": 0}), ((T234,), {"axis": (0, 2)})],
+    "argmax": [((M23,), {}), ((M23,), {"axis": 1, "keepdims": True})],
+    "argmin": [((M23,), {}), ((M23,), {"axis": 0})],
+    "cumsum": [((M23,), {}), ((M23,), {"axis": 0}), ((T234,), {"axis": -1})],
+    "cumprod": [((M23,), {}), ((M23,), {"axis": 0}), ((np.array([2.0, 0.0, 3.0, 0.0]),), {})],
+    "prod": [((M23,), {}), ((M23,), {"axis": 0}), ((T234,), {"axis": (0, 2), "keepdims": True}),
+             ((np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 5.0]]),), {"axis": 1})],
+    "reshape": [((M23, (3, 2)), {}), ((M34.T, (-1,)), {})],
+    "ravel": [((M23,), {}), ((M34.T,), {})],
+    "transpose": [((M23,), {}), ((T234,), {"axes": (1, 2, 0)})],
+    "squeeze": [((M23[None, :, None],), {}), ((M23[None, :, None],), {"axis": 0})],
+    "expand_dims": [((M23, 1), {}), ((M23, (0, 3)), {})],
+    "flip": [((M23,), {}), ((T234,), {"axis": 1})],
+    "broadcast_to": [((V3, (2, 3)), {}), ((M23[:, None], (2, 4, 3)), {})],
+    "diagonal": [((M33,), {}), ((T234,), {"offset": 1, "axis1": 1, "axis2": 2})],
+    "concatenate": [(([M23, M23 * 2, M34[:2, :3]],), {}), (([M23, M34],), {"axis": None}),
+                    (([T234, T234[:, :1]],), {"axis": 1})],
+    "stack": [(([M23, M23 * 2],), {}), (([V3, V3 + 1],), {"axis": -1})],
+    "take_along_axis": [((M34, np.array([[0, 0, 3], [1, 2, 2], [3, 3, 3]])), {"axis": 1}),
+                        ((V3, np.array([0, 0, 2])), {"axis": None})],
+    "sort": [((M34,), {}), ((M34,), {"axis": 0}), ((M23,), {"axis": None})],
+    "argsort": [((M34,), {}), ((M34,), {"axis": 0})],
+    "matmul": [((M23, M34), {}), ((V3, M34), {}), ((M23, V3), {}), ((V3, V3), {}), ((T234, M34.T[None]), {}),
+               ((T234[:, None], random.normal(size=(5, 4, 2))), {}), ((V3, T234), {}), ((T234, M34[0]), {})],
+    "einsum": [(("ij,jk->ik", M23, M34), {}), (("ii->i", M33), {}), (("ii", M33), {}), (("ij->", M23), {}),
+               (("ij,ij,j", M23, M23, V3), {}), (("...j,j->...", T234, M34[0]), {}),
+               (("ij,j->i", M23, np.array([2.0])), {}),
+               (("b...i,b...j->...ij", T234, T234), {}), (("iji->j", random.normal(size=(3, 2, 3))), {})],
+}  # fmt: skip
+
+
+def reference(entry):
+    return REFERENCE.get(entry.name) or entry.numpy
+
+
+def samples(entry, shape, dtype=np.float64):
+    """Points inside the entry's domain, away from kinks, another set for each operand."""
+    out = []
+    for k, (low, high) in enumerate(entry.domain):
+        if entry.operands[k] in entry.masks:
+            out.append(random.random(shape) > 0.5)
+            continue
+        low, high = max(low, -2.5), min(high, 2.5)
+        x = random.uniform(low, high, shape)
+        x += np.where(np.abs(x) < 0.05, 0.1, 0.0)
+        out.append(x.astype(dtype))
+    return out
+
+
+def ids(entry):
+    return entry.name
+
+
+def cases():
+    return [
+        pytest.param(ENTRIES[name], args, kwargs, id=f"{name}{k}")
+        for name, each in CASES.items()
+        for k, (args, kwargs) in enumerate(each)
+    ]
+
+
+def test_every_entry_is_tested():
+    rest = [n for n, e in ENTRIES.items() if isinstance(e, Structural | Composite)]
+    assert set(rest) == set(CASES)
+
+
+# Elementwise
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=ids)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_value_is_numpys(entry, dtype):
+    function = getattr(mg, entry.name)
+    args = samples(entry, (50,), dtype)
+    want = reference(entry)(*args)
+    got = function(*args).numpy()
+    assert got.dtype == want.dtype
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(got, want, rtol=4 * eps, atol=eps)
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=ids)
+def test_scalars_and_special_points_are_numpys(entry):
+    function = getattr(mg, entry.name)
+    points = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-310, 1e300, -1e300, math.inf, -math.inf, math.nan]
+    with np.errstate(all="ignore"):
+        for x in points:
+            args = [x, *[0.75] * (len(entry.operands) - 1)]
+            want = np.asarray(reference(entry)(*map(np.float64, args)))
+            scalar = function(mg.tensor(args[0]), *args[1:])
+            flat = function(mg.tensor([x, x, x]), *args[1:])
+            assert scalar.shape == ()
+            for got in (scalar.item(), *flat.tolist()):
+                np.testing.assert_allclose(got, want, rtol=1e-15, atol=1e-323, err_msg=f"{entry.name}({args})")
+                if want.dtype.kind == "f" and not np.isnan(want):
+                    assert np.signbit(got) == np.signbit(want), f"{entry.name}({args}): sign of zero"
+    for x, value in entry.special.items():
+        np.testing.assert_allclose(function(x).item(), value, rtol=1e-15)
+
+
+@pytest.mark.parametrize("entry", SMOOTH, ids=ids)
+def test_first_and_second_derivatives(entry):
+    args = samples(entry, (4,))
+    gradcheck(entry, args)
+    if entry.name not in ("absolute", "relu", "maximum", "minimum", "clip"):
+        gradgradcheck(entry, args)
+
+
+@pytest.mark.parametrize("entry", SMOOTH, ids=ids)
+def test_scalar_derivatives_are_those_of_arrays(entry):
+    args = samples(entry, (1,))
+    numbers = [k for k, a in enumerate(args) if a.dtype.kind == "f"]
+    scalar = mg.grad(entry, numbers)(*[a[0].item() for a in args])
+    array = mg.grad(lambda *a: mg.sum(entry(*a)), numbers)(*args)
+    np.testing.assert_allclose(scalar, np.ravel(array), rtol=1e-15)
+    assert all(type(s) is float for s in scalar)
+
+
+@pytest.mark.parametrize("entry", SMOOTH, ids=ids)
+def test_float32_gradients(entry):
+    args = samples(entry, (5,), np.float32)
+    numbers = [k for k, a in enumerate(args) if a.dtype.kind == "f"]
+    loss = lambda *a: mg.sum(entry(*a))
+    single = mg.grad(loss, numbers)(*args)
+    double = mg.grad(loss, numbers)(*[a if a.dtype.kind == "b" else a.astype(np.float64) for a in args])
+    for s, d in zip(single, double, strict=True):
+        assert s.dtype == np.float32
+        np.testing.assert_allclose(s, d, rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("entry", SMOOTH, ids=ids)
+def test_layouts_and_broadcasting(entry):
+    """Strided, reversed, Fortran, read-only, stretched, empty and 0-d operands, value and gradient."""
+    n = len(entry.operands)
+    base = samples(entry, (4, 6))
+    layouts = [
+        [a[::2, ::-3] for a in base],
+        [a.T for a in base],
+        [np.broadcast_to(a[:1, :3], (2, 3)) for a in base],
+        [a[:, :0] for a in base],
+    ]
+    if n > 1:
+        layouts.append([base[0][:, :1], *[a[0] for a in base[1:]]])
+        layouts.append([base[0], *[np.array(a[0, 0]) for a in base[1:]]])
+    for args in layouts:
+        numbers = [k for k, a in enumerate(args) if a.dtype.kind == "f"]
+        for a in args:
+            a.flags.writeable = False
+        got = getattr(mg, entry.name)(*args).numpy()
+        want = reference(entry)(*args)
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-14)
+        full = [np.array(np.broadcast_to(a, want.shape)) for a in args]
+        weights = np.arange(1.0, want.size + 1).reshape(want.shape)
+        loss = lambda *a: mg.sum(entry(*a) * weights)
+        grads = mg.grad(loss, numbers)(*args)
+        wide = mg.grad(loss, numbers)(*full)
+        for k, g, w in zip(numbers, grads, wide, strict=True):
+            assert g.shape == args[k].shape
+            assert g.flags.writeable
+            if g.shape != w.shape:
+                axes = tuple(range(w.ndim - g.ndim)) + tuple(
+                    i + w.ndim - g.ndim for i, m in enumerate(g.shape) if m == 1 and w.shape[i + w.ndim - g.ndim] != 1
+                )
+                w = w.sum(axes).reshape(g.shape)
+            np.testing.assert_allclose(g, w, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("entry", SMOOTH, ids=ids)
+@pytest.mark.parametrize("policy", ["refuse", "preserve"])
+def test_inplace_form_is_the_out_of_place_form(entry, policy):
+    if entry.name == "where":
+        pytest.skip("its first operand is a condition")
+    args = samples(entry, (5,))
+    ours = [mg.tensor(a, requires_grad=True) for a in args]
+    theirs = [mg.tensor(a, requires_grad=True) for a in args]
+    t = theirs[0] * 1.0
+    with mg.inplace_policy(policy):
+        assert getattr(t, f"{entry.name}_")(*theirs[1:]) is t
+    y = entry(ours[0] * 1.0, *ours[1:])
+    assert t.numpy().tobytes() == y.numpy().tobytes()
+    assert t.version == 1
+    (y * y).sum().backward()
+    (t * t).sum().backward()
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a.grad.numpy(), b.grad.numpy())
+    # out= into an untracked buffer makes it tracked
+    buffer = mg.zeros(5)
+    third = [mg.tensor(a, requires_grad=True) for a in args]
+    getattr(mg, entry.name)(*third, out=buffer)
+    (buffer * buffer).sum().backward()
+    for a, b in zip(ours, third, strict=True):
+        np.testing.assert_array_equal(a.grad.numpy(), b.grad.numpy())
+
+
+@pytest.mark.parametrize("entry", SMOOTH, ids=ids)
+def test_refused_writes_change_nothing(entry):
+    if entry.name == "where":
+        pytest.skip("its first operand is a condition")
+    args = samples(entry, (5,))
+    x, *others = [mg.tensor(a, requires_grad=True) for a in args]
+    with mg.testing.unchanged(x, *others), pytest.raises(mg.InplaceError, match="leaf that requires grad"):
+        getattr(x, f"{entry.name}_")(*others)
+    with mg.testing.unchanged(x), pytest.raises(mg.InplaceError):
+        getattr(mg, entry.name)(*[a * 1.0 for a in (x, *others)], out=x)
+    t = x * 1.0
+    keeper = t * t
+    with mg.testing.unchanged(t, x), pytest.raises(mg.InplaceError, match="still needed"):
+        getattr(t, f"{entry.name}_")(*others)
+    keeper.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * args[0])
+    wrong = mg.zeros(4)
+    with mg.testing.unchanged(wrong), pytest.raises(ValueError, match="shape"):
+        getattr(mg, entry.name)(x, *others, out=wrong)
+    whole = mg.zeros(5, dtype=np.int64)
+    with mg.testing.unchanged(whole), pytest.raises(TypeError, match="int64"):
+        getattr(mg, entry.name)(x, *others, out=whole)
+
+
+@pytest.mark.parametrize("entry", SMOOTH, ids=ids)
+def test_poison(entry):
+    """What is not kept may be overwritten behind the library's back: gradients must not change."""
+    args = samples(entry, (5,))
+    numbers = [k for k, a in enumerate(args) if a.dtype.kind == "f"]
+
+    def gradients(poison):
+        tensors = [mg.tensor(a, requires_grad=k in numbers) for k, a in enumerate(args)]
+        out = entry(*tensors)
+        loss = out.sum()
+        if poison:
+            keep = entry.plan(tuple(k in numbers for k in range(len(args)))).keep
+            for name, t in zip([*entry.operands, "out"], [*tensors, out], strict=True):
+                if name not in keep and t.dtype.kind == "f":
+                    t._array[...] = np.nan
+        loss.backward()
+        return [tensors[k].grad.numpy() for k in numbers]
+
+    for clean, poisoned in zip(gradients(False), gradients(True), strict=True):
+        np.testing.assert_array_equal(clean, poisoned)
+
+
+# Reductions
+
+
+@pytest.mark.parametrize("entry", REDUCTIONS, ids=ids)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_reductions(entry, dtype):
+    function, numpy = getattr(mg, entry.name), entry.numpy
+    x = random.normal(size=(3, 4, 5)).astype(dtype)
+    for layout in (x, x.T, x[::2, :, ::-1], np.asfortranarray(x)):
+        for axis in (None, 0, 1, -1, (0, 2), (1, 2), (0, 1), (), (0, 1, 2)):
+            for keepdims in (False, True):
+                got = function(layout, axis=axis, keepdims=keepdims).numpy()
+                want = numpy(layout, axis=axis, keepdims=keepdims)
+                assert got.shape == np.shape(want)
+                assert got.dtype == dtype
+                np.testing.assert_allclose(got, want, rtol=20 * np.finfo(dtype).eps, atol=10 * np.finfo(dtype).eps)
+    if dtype == np.float64:
+        for axis, keepdims in ((None, False), (1, False), ((0, 2), True), (-1, True)):
+            gradcheck(lambda a: function(a, axis=axis, keepdims=keepdims), [x[:2, :3, :2]])
+            gradgradcheck(lambda a: function(a, axis=axis, keepdims=keepdims) ** 2, [x[:2, :3, :2]])
+        np.testing.assert_array_equal(mg.grad(function)(2.5), 1.0)
+    integers = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(function(integers, axis=0).numpy(), numpy(integers, axis=0))
+
+
+@pytest.mark.parametrize("entry", REDUCTIONS, ids=ids)
+def test_reductions_of_nan_inf_and_nothing(entry):
+    function, numpy = getattr(mg, entry.name), entry.numpy
+    with np.errstate(all="ignore"):
+        for x in ([1.0, np.nan, 2.0], [np.inf, 1.0], [-np.inf, np.inf], [np.nan], [-np.inf, -np.inf]):
+            np.testing.assert_array_equal(function(np.array(x)).numpy(), numpy(np.array(x)))
+            np.testing.assert_array_equal(function(np.array([x, x]), axis=0).numpy(), numpy(np.array([x, x]), axis=0))
+            np.testing.assert_array_equal(function(np.array([x, x]), axis=1).numpy(), numpy(np.array([x, x]), axis=1))
+    if entry.empty:
+        assert function(np.zeros((3, 0)), axis=0).shape == (0,)
+        if entry.name != "mean":
+            np.testing.assert_array_equal(function(np.zeros((3, 0)), axis=1).numpy(), np.zeros(3))
+    else:
+        with pytest.raises(mg.ShapeError, match="empty"):
+            function(np.zeros((3, 0)), axis=1)
+        assert function(np.zeros((3, 0)), axis=0).shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_ties_share_and_input_may_be_overwritten(name):
+    x = mg.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]] if name == "max" else [[3.0, 1.0, 1.0], [2.0, 2.0, 2.0]])
+    x.requires_grad_()
+    t = x * 1.0
+    y = getattr(mg, name)(t, axis=1)
+    t.zero_()
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [[0, 0.5, 0.5], [1 / 3] * 3])
+
+
+# Structural and composite entries
+
+
+@pytest.mark.parametrize(("entry", "args", "kwargs"), cases())
+def test_structural_values_and_derivatives(entry, args, kwargs):
+    function = getattr(mg, entry.name)
+    want = entry.numpy(*args, **kwargs)
+    got = function(*args, **kwargs).numpy()
+    np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13)
+    assert got.dtype == np.asarray(want).dtype
+    if not entry.differentiable:
+        assert not function(*[mg.tensor(a, requires_grad=True) for a in args], **kwargs).requires_grad
+        return
+    floats, call = arguments(entry, args, kwargs)
+    gradcheck(call, floats)
+    gradgradcheck(lambda *a: call(*a) ** 2, floats)
+    single = [f.astype(np.float32) for f in floats]
+    for g in mg.grad(lambda *a: mg.sum(call(*a)), range(len(single)))(*single):
+        assert g.dtype == np.float32
+
+
+def arguments(entry, args, kwargs):
+    """The floating arguments of a case, and the op as a function of them alone."""
+    if entry.sequence:
+        return list(args[0]), lambda *a: entry(list(a), **kwargs)
+    numbers = [k for k, a in enumerate(args) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
+
+    def call(*floats):
+        inside = list(args)
+        for k, a in zip(numbers, floats, strict=True):
+            inside[k] = a
+        return entry(*inside, **kwargs)
+
+    return [args[k] for k in numbers], call
+
+
+@pytest.mark.parametrize(("entry", "args", "kwargs"), cases())
+def test_structural_poison(entry, args, kwargs):
+    if not isinstance(entry, Structural) or not entry.differentiable:
+        pytest.skip("keeps nothing of its own")
+    floats, call = arguments(entry, args, kwargs)
+
+    def gradients(poison):
+        tensors = [mg.tensor(a, requires_grad=True) for a in floats]
+        out = call(*tensors)
+        loss = (out * 1.0).sum()
+        if poison and out._place is None:
+            reads = {r for read in entry.reads.values() for r in read}
+            names = ["xs"] * len(tensors) if entry.variadic else entry.operands
+            for name, t in zip(names, tensors, strict=False):
+                if name not in reads or (len(tensors) == 1 and entry.variadic):
+                    t._array[...] = np.nan
+            if "out" not in reads:
+                out._array[...] = np.nan
+        loss.backward()
+        return [t.grad.numpy() for t in tensors]
+
+    for clean, poisoned in zip(gradients(False), gradients(True), strict=True):
+        np.testing.assert_array_equal(clean, poisoned)
+
+
+@pytest.mark.parametrize("name", ["reshape", "ravel", "transpose", "squeeze", "expand_dims", "flip", "diagonal"])
+def test_views_are_views_where_numpys_are(name):
+    for args, kwargs in CASES[name]:
+        base = mg.tensor(np.array(args[0]))
+        view = getattr(mg, name)(base, *args[1:], **kwargs)
+        assert np.shares_memory(view.numpy(), base.numpy())
+        view += 1.0
+        np.testing.assert_array_equal(
+            base.numpy(), np.where(marked(entry_of(name), args, kwargs), args[0] + 1, args[0])
+        )
+    assert not np.shares_memory(mg.ravel(mg.tensor(M34).T).numpy(), M34)
+
+
+def entry_of(name):
+    return ENTRIES[name]
+
+
+def marked(entry, args, kwargs):
+    """Which elements of the base a view sees."""
+    marks = np.zeros(np.shape(args[0]), bool)
+    seen = entry.numpy(marks, *args[1:], **kwargs)
+    seen.flags.writeable = True
+    seen[...] = True
+    return marks
