@@ -308,7 +308,7 @@ def _pull_put(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: 
 
 def _pull_added(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:
     x, value = inputs
-    sweep.add(value, np.array(g[params["key"]]), True)
+    sweep.add(value, np.array(np.asarray(g)[params["key"]]), True)
     sweep.add(x, g, owned)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import modes
-from .buffers import Buffer, Kept, LockedKept, Window, bounds
+from .buffers import Buffer, Kept, LockedKept, Window, bounds, same_window
 from .errors import DTypeError, InplaceError, ShapeError, word
 from .node import Node, Place, TensorState
 
@@ -67,7 +67,7 @@ def judge(
 
 def writable(op: str, array: np.ndarray, site: Site) -> None:
     """Rule: a target whose elements share memory, or a read-only one, is refused."""
-    if any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True)):
+    if array.size and any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True)):
         raise InplaceError(
             word(
                 f"{op} cannot write to {name(array, site)}: its elements share memory, it is a broadcast view.",
@@ -115,15 +115,13 @@ def leaf(op: str, place: Place, array: np.ndarray, site: Site) -> None:
         if found is None or not found._leaf or (place.detached and found._place is not place):
             continue
         if np.may_share_memory(found._array, array) and np.shares_memory(found._array, array):
-            text = name(array, site)
-            whole = found._array is array or found._array.shape == array.shape
-            what = "" if whole else ", which shares memory with one,"
-            out_of_place = _out_of_place(op, text.split(" (")[0])
+            whole = same_window(found._array, array)
+            what = "it is" if whole else "it shares memory with"
             raise InplaceError(
                 word(
-                    f"{op} cannot overwrite {text}: it is a leaf that requires grad{what} "
+                    f"{op} cannot overwrite {name(array, site)}: {what} a leaf that requires grad, "
                     "and its gradient would be that of a value that is gone.",
-                    ways=f"Use {out_of_place} to make a new tensor, "
+                    ways=f"Use {_out_of_place(op, target_text(site))} to make a new tensor, "
                     "or update the parameter's value under no_grad(): with mg.no_grad(): ...",
                 )
             )
@@ -150,8 +148,8 @@ def kept(op: str, buffer: Buffer, array: np.ndarray, site: Site, hits: Callable[
     clashes = [w for w in touched if w.gives_way not in giving_way]
     if not clashes or modes.policy_in_force() == "preserve":
         return touched
-    text = name(array, site)
-    short = text.split(" (")[0]
+    text = target_text(site)
+    clone = f"{text} = {text}.clone()" if text and text.isidentifier() else "write to a .clone()"
     why = []
     for node, position in _keepers([w.kept for w in clashes if w.kept is not None]):
         keeper = node.entry.name if node.entry is not None else "?"
@@ -160,28 +158,30 @@ def kept(op: str, buffer: Buffer, array: np.ndarray, site: Site, hits: Callable[
         )
     raise InplaceError(
         word(
-            f"{op} cannot overwrite {text}: its old value is still needed.",
+            f"{op} cannot overwrite {name(array, site)}: its old value is still needed.",
             sorted(set(why)),
-            f"Use {_out_of_place(op, short)}, or {short} = {short}.clone() first; "
+            f"Use {_out_of_place(op, text)}, or {clone} first; "
             'under mg.inplace_policy("preserve") the old value is copied.\n'
             "  If that result is no longer wanted, drop it (del) or compute it under no_grad().",
         )
     )
 
 
-def _out_of_place(op: str, text: str) -> str:
-    symbols = {
-        "add_": "+",
-        "subtract_": "-",
-        "multiply_": "*",
-        "divide_": "/",
-        "power_": "**",
-        "matmul_": "@",
-    }
-    if op in symbols:
-        return f"{text} = {text} {symbols[op]} ..."
-    if op.startswith("setitem") or op in ("copy_", "fill_", "zero_", "masked_fill_", "add_at"):
-        return f"mg.where(...) on {text}"
+# The sign of an in-place op that Python has an augmented assignment for.
+_SIGNS = {"add_": "+", "subtract_": "-", "multiply_": "*", "divide_": "/", "power_": "**", "matmul_": "@"}
+_OVERWRITES = ("setitem", "copy_", "fill_", "zero_", "masked_fill_", "add_at", "copyto")
+
+
+def _out_of_place(op: str, text: str | None) -> str:
+    """How to get the same values in a new tensor."""
+    if text is None:
+        return "the out-of-place op"
+    if op in _SIGNS:
+        return f"{text} = {text} {_SIGNS[op]} ..."
+    if op in _OVERWRITES:
+        return "mg.where, mg.concatenate or a .clone() to write to,"
+    if op.endswith("(out=)"):
+        return f"{text} = mg.{op.removesuffix('(out=)')}(...)"
     return f"{text} = {text}.{op.removesuffix('_')}()"
 
 
@@ -266,22 +266,27 @@ def _short(syntax: ast.AST) -> str | None:
     return text if len(text) <= 40 else None
 
 
-def name(array: np.ndarray, site: Site) -> str:
-    """The target in the user's words: "x (float64, shape (3,))", or "the tensor (...)"."""
+def target_text(site: Site) -> str | None:
+    """The target in the user's words, where the source tells: "x", "state[1:3]"."""
     syntax = _statement(*site)
-    text = None
+    target: ast.AST | None = None
     if isinstance(syntax, ast.AugAssign):
-        text = _short(syntax.target)
+        target = syntax.target
     elif isinstance(syntax, ast.Subscript):
-        text = _short(syntax)
+        target = syntax
     elif isinstance(syntax, ast.Assign):
-        text = _short(syntax.targets[0])
+        target = syntax.targets[0]
     elif isinstance(syntax, ast.Call):
         out = [k.value for k in syntax.keywords if k.arg == "out"]
         if out:
-            text = _short(out[0])
+            target = out[0]
         elif isinstance(syntax.func, ast.Attribute) and syntax.func.attr.endswith("_"):
-            text = _short(syntax.func.value)
-        elif isinstance(syntax.func, ast.Attribute | ast.Name) and syntax.args:
-            text = _short(syntax.args[0])
-    return f"{text or 'the tensor'} ({array.dtype}, shape {array.shape})"
+            target = syntax.func.value
+        elif syntax.args:
+            target = syntax.args[0]
+    return _short(target) if isinstance(target, ast.Name | ast.Attribute | ast.Subscript) else None
+
+
+def name(array: np.ndarray, site: Site) -> str:
+    """The target with its dtype and shape: "x (float64, shape (3,))", or "the tensor (...)"."""
+    return f"{target_text(site) or 'the tensor'} ({array.dtype}, shape {array.shape})"

@@ -71,12 +71,13 @@ if sys.version_info >= (3, 13):  # pragma: no cover
 
 
 class Holder:
-    """Holds `.grad` for a leaf, or for a tensor that retains it."""
+    """Holds `.grad` for a leaf that requires grad (`leaf`), or for a tensor that retains it."""
 
-    __slots__ = ("grad",)
+    __slots__ = ("grad", "leaf")
 
-    def __init__(self) -> None:
+    def __init__(self, leaf: bool = False) -> None:
         self.grad: Any = None
+        self.leaf = leaf
 
 
 class Place:
@@ -119,23 +120,21 @@ class TensorState:
         The window on the memory. None for a scalar nobody has viewed or written: `_value` holds it.
     _value : float or None
     _kind : str
-        "d1", "f1" for contiguous one-dimensional arrays, "d0", "f0" for scalars held by value, else "".
+        "d1", "f1" for contiguous one-dimensional arrays, "d0", "f0" for scalars, else "": which fast path serves.
     _node, _number
-        The node of the value as of move `_number` of the place.
+        The node of the value, and where there is a place the move of it that the node belongs to.
     _place : Place or None
         None as long as no other tensor shares the memory and nothing was written.
     _window : Window or None
         Made when the value is first kept.
     _holder : Holder or None
         Where `.grad` is, for leaves and retained tensors.
-    _leaf : bool
-        True if this is a leaf that requires grad.
     _born : int
         Running number of its making.
     """
 
     __slots__ = (
-        "__weakref__", "_array", "_born", "_holder", "_kind", "_leaf", "_node", "_number", "_place", "_value", "_window"
+        "__weakref__", "_array", "_born", "_holder", "_kind", "_node", "_number", "_place", "_value", "_window"
     )  # fmt: skip
 
     _array: np.ndarray | None
@@ -146,20 +145,22 @@ class TensorState:
     _place: Place | None
     _window: Window | None
     _holder: Holder | None
-    _leaf: bool
     _born: int
 
     def __init__(self, array: Any, value: Any, kind: str, node: Any, born: int) -> None:
         self._array, self._value, self._kind, self._node, self._born = array, value, kind, node, born
-        self._number = 0
         self._place = self._window = self._holder = None
-        self._leaf = False
+
+    @property
+    def _leaf(self) -> bool:
+        """Whether this is a leaf that requires grad."""
+        return self._holder is not None and self._holder.leaf
 
 
 def kind_of(array: np.ndarray) -> str:
     """The `_kind` of a tensor on an array."""
-    if array.ndim == 1 and array.flags.c_contiguous and array.dtype.char in "df":
-        return array.dtype.char + "1"
+    if array.ndim < 2 and array.dtype.char in "df" and array.flags.c_contiguous:
+        return array.dtype.char + str(array.ndim)
     return ""
 
 

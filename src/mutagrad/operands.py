@@ -19,7 +19,6 @@ def array_of(t: Any) -> np.ndarray:
     """The tensor's window; a scalar held by value moves into memory first."""
     if t._array is None:
         t._array = np.array(t._value, SCALAR_TYPES[t._kind])
-        t._kind = ""
     return t._array
 
 
@@ -32,7 +31,8 @@ def shape_of(t: Any) -> tuple[int, ...]:
 
 
 def stretched(array: np.ndarray) -> bool:
-    return any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True))
+    """Whether elements share memory along an axis."""
+    return array.size > 0 and any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True))
 
 
 # Operands

@@ -19,9 +19,13 @@ from .ops import OPS
 add, subtract, multiply, divide, power = (OPS[n] for n in ("add", "subtract", "multiply", "divide", "power"))
 
 
+# What an operator takes beside a tensor; anything else gets its own say.
+_KNOWN = (TensorState, float, int, np.ndarray, np.generic, list, tuple)
+
+
 def _operator(entry: Any) -> Callable[[Any, Any], Any]:
     def operate(self: Any, other: Any) -> Any:
-        if isinstance(other, TensorState | float | int | np.ndarray | np.generic | list | tuple):
+        if isinstance(other, _KNOWN):
             return binary(entry, self, other)
         return NotImplemented
 

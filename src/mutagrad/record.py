@@ -34,6 +34,7 @@ from .operands import (
     stretched,
 )
 from .ops import Elementwise, Plan, Reduction, Structural, recorders
+from .ops.elementwise import positive
 from .ops.entry import Contraction, Indexing, Movement
 from .run import FLOATS
 
@@ -41,24 +42,31 @@ from .run import FLOATS
 Tensor: Any = TensorState
 
 PACKAGE = os.path.dirname(__file__) + os.sep
+PROGRAMS = ("__main__.py", "nist.py")
 internal: dict[CodeType, bool] = {}
+
+
+def inside(code: CodeType) -> bool:
+    """Whether code is the library's own; the main job counts as a user's program."""
+    found = internal.get(code)
+    if found is None:
+        path = code.co_filename
+        found = internal[code] = path.startswith(PACKAGE) and os.path.basename(path) not in PROGRAMS
+    return found
 
 
 def site(depth: int = 1) -> tuple[CodeType, int]:
     """The innermost position outside the library: where the user called."""
     frame = sys._getframe(depth)
-    while True:
-        code = frame.f_code
-        inside = internal.get(code)
-        if inside is None:
-            inside = internal[code] = code.co_filename.startswith(PACKAGE)
-        if not inside or frame.f_back is None:
-            return code, frame.f_lasti
+    while inside(frame.f_code) and frame.f_back is not None:
         frame = frame.f_back
+    return frame.f_code, frame.f_lasti
 
 
 def new(array: np.ndarray, node: Node | None = None) -> Any:
-    """A tensor on an array of its own."""
+    """A tensor on an array of its own; a scalar is held by value."""
+    if array.ndim == 0 and array.dtype in FLOATS:
+        return new_scalar(array.item(), array.dtype, node)
     return Tensor(array, None, kind_of(array), node, tick() if node is None else node.number)
 
 
@@ -83,7 +91,7 @@ def place_of(t: Any) -> Place:
                 buffer.register(t._window)
             if t._leaf:
                 buffer.leaves.append(weakref.ref(t))
-            t._place = place
+            t._number, t._place = 0, place
     return t._place
 
 
@@ -282,6 +290,9 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
                 seen = entry.compute(base, **params)
             except (ValueError, TypeError, IndexError) as error:
                 raise in_words(entry, operands, error) from None
+            if not isinstance(seen, np.ndarray):
+                # NumPy makes a number of a 0-d array here, which shares no memory.
+                return elementwise(positive, operands[0])
             if seen.base is not None and (seen is base or seen.base is base or seen.base is base.base):
                 return view_of(operands[0], seen)
     nodes = nodes_of(operands) if recording.get() and entry.differentiable else None
@@ -302,6 +313,7 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
         made = new(value)
         if nodes is None or value.dtype not in FLOATS:
             return made
+        assert entry.adjoints, f"{entry.name} made a copy where it must make a view"
         names, kept = _structural_kept(entry, operands, values, nodes, aux, made)
         shapes = [v.shape for v in values]
         code, instruction = site(2)

@@ -83,34 +83,57 @@ def elementwise(
     `inputs` are Python floats, or arrays of the compute dtype (or bool for masks) that broadcast to `shape`.
     Without `outs`, results are new arrays, or Python floats where everything is scalar.
     """
-    letter = FLOATS[dtype]
-    values = [a.item() if isinstance(a, np.ndarray) and a.ndim == 0 else a for a in inputs]
-    kinds = "".join(
-        ("b" if a.dtype == BOOL else "a") if isinstance(a, np.ndarray) else "t" if isinstance(a, bool) else "s"
-        for a in values
-    )
-    if shape == () and outs is None:
-        result = variant(kernel, letter, kinds, None, cache)(*values)
+    values: list[Any] = []
+    kinds = ""
+    flat = regular = True
+    for a in inputs:
+        if isinstance(a, np.ndarray):
+            if a.ndim:
+                kinds += "b" if a.dtype == BOOL else "a"
+                if not a.flags.c_contiguous:
+                    flat = regular = False
+                elif a.shape != shape:
+                    flat = False
+                values.append(a)
+                continue
+            a = a.item()
+        kinds += "t" if isinstance(a, bool) else "s"
+        values.append(a)
+    if not shape and outs is None:
+        result = variant(kernel, FLOATS[dtype], kinds, None, cache)(*values)
         return list(result) if len(kernel.outputs) > 1 else [result]
     if outs is None:
-        outs = [np.empty(shape, dtype) for _ in kernel.outputs]
-    flat = all(a.shape == shape and a.flags.c_contiguous for a in [*values, *outs] if isinstance(a, np.ndarray))
-    if flat:
-        depth = 0
+        outs = [_allocate(values, shape, dtype, regular) for _ in kernel.outputs]
+    targets = list(outs)
+    depth = 0
+    if flat and all(a.flags.c_contiguous for a in targets):
         if len(shape) != 1:
             values = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in values]
-            targets = [a.reshape(-1) for a in outs]
-        else:
-            targets = list(outs)
+            targets = [a.reshape(-1) for a in targets]
     else:
-        arrays = [np.broadcast_to(a, shape) if isinstance(a, np.ndarray) else a for a in values]
-        collapsed = _collapse(shape, [a for a in [*arrays, *outs] if isinstance(a, np.ndarray)])
+        values = [np.broadcast_to(a, shape) if isinstance(a, np.ndarray) else a for a in values]
+        # The longest strides outermost, as the result lies in memory.
+        order = sorted(range(len(shape)), key=lambda d: -abs(targets[0].strides[d]))
+        if order != list(range(len(shape))):
+            values = [a.transpose(order) if isinstance(a, np.ndarray) else a for a in values]
+            targets = [a.transpose(order) for a in targets]
+        collapsed = _collapse(targets[0].shape, [a for a in (*values, *targets) if isinstance(a, np.ndarray)])
         depth = len(collapsed)
-        values = [a.reshape(collapsed) if isinstance(a, np.ndarray) else a for a in arrays]
-        targets = [a.reshape(collapsed) for a in outs]
-    call = variant(kernel, letter, kinds, depth, cache)
+        values = [a.reshape(collapsed) if isinstance(a, np.ndarray) else a for a in values]
+        targets = [a.reshape(collapsed) for a in targets]
+    call = variant(kernel, FLOATS[dtype], kinds, depth, cache)
     once([] if done is None else done, call, (*targets, *values))
     return list(outs)
+
+
+def _allocate(values: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], regular: bool) -> np.ndarray:
+    """Memory for a result, laid out as NumPy would: along the operands' memory, so that views of it are NumPy's."""
+    if regular or len(shape) < 2:
+        return np.empty(shape, dtype)
+    arrays: list[Any] = [a for a in values if isinstance(a, np.ndarray)]
+    flags: list[Any] = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    walk = np.nditer([*arrays, None], ["zerosize_ok"], flags, op_dtypes=[a.dtype for a in arrays] + [dtype])  # type: ignore[arg-type]
+    return walk.operands[-1]
 
 
 def _collapse(shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
@@ -150,16 +173,18 @@ def reduce(entry: Reduction, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
     if len(axes) == x.ndim:
         return code("full", compile.array(letter, 1, True))(np.ascontiguousarray(x).reshape(-1))
     rest = [a for a in range(x.ndim) if a not in axes]
-    shape = tuple(x.shape[a] for a in rest)
-    rows = math.prod(shape)
-    moved = x.transpose([*rest, *axes]).reshape(rows, math.prod(x.shape[a] for a in axes))
+    rows = math.prod(x.shape[a] for a in rest)
+    # Kept axes lie in the result as they lie in the operand.
+    order = sorted(range(len(rest)), key=lambda d: -abs(x.strides[rest[d]]))
+    shape = tuple(x.shape[rest[d]] for d in order)
+    moved = x.transpose([*(rest[d] for d in order), *axes]).reshape(rows, math.prod(x.shape[a] for a in axes))
     out = np.empty(rows, x.dtype)
     form = "rows" if abs(moved.strides[1]) <= abs(moved.strides[0]) else "columns"
     if form == "columns":
         moved = moved.T
     layout = compile.array(letter, 2, moved.flags.c_contiguous)
     code(form, compile.array(letter, 1, True), layout)(out, moved)
-    return out.reshape(shape)
+    return out.reshape(shape).transpose([order.index(d) for d in range(len(order))])
 
 
 def scan(entry: Structural, operands: Sequence[np.ndarray]) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,11 @@ class Tensor(Operators):
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+        # The methods derived from the table.
+        def __getattr__(self, name: str) -> Any: ...
+
     __array_priority__ = 1000
 
     # What it is
@@ -97,7 +102,8 @@ class Tensor(Operators):
                 "use .detach() for one without history, or .detach_() to cut the history of this one."
             )
         if not requires_grad:
-            self._leaf = False
+            assert self._holder is not None
+            self._holder.leaf = False
             self._node = None
             if self._place is not None:
                 self._place.node = None
@@ -111,12 +117,10 @@ class Tensor(Operators):
             raise GradientError(
                 "A view cannot require grad: make its base a leaf, or take a .clone() or .detach().clone() of the view."
             )
-        holder = self._holder or Holder()
+        holder = self._holder or Holder(leaf=True)
         node = Node(None, (), (), None, None, tick(), self.shape, self.dtype, None, 0)
         node.holder = self._holder = holder
-        array_of(self)
-        self._leaf, self._node = True, node
-        self._kind = kind_of(array_of(self))
+        holder.leaf, self._node = True, node
         if self._place is not None:
             self._place.node = node
             self._place.number += 1
@@ -202,7 +206,7 @@ class Tensor(Operators):
         place = place_of(self)
         seen = array[...]
         made = Tensor(seen, None, kind_of(array), None, self._born)
-        made._place = Place(place.buffer, seen, None, detached=True)
+        made._place, made._number = Place(place.buffer, seen, None, detached=True), 0
         return made
 
     def detach_(self) -> Tensor:

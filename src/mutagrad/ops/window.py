@@ -68,7 +68,7 @@ class Geometry(NamedTuple):
 
     def narrow(self) -> Geometry:
         """This window with stretched axes cut to length 1: no element twice."""
-        shape = tuple(1 if s == 0 else n for n, s in zip(self.shape, self.strides, strict=True))
+        shape = tuple(1 if s == 0 and n > 1 else n for n, s in zip(self.shape, self.strides, strict=True))
         return self._replace(shape=shape)
 
 
