@@ -226,6 +226,35 @@ def test_an_in_place_result_gives_way_to_the_next_write():
     np.testing.assert_allclose(x.grad.numpy(), 2 * s * s * (1 - s) * (1 - h * h) * e)
 
 
+def test_second_derivatives_through_views_and_writes():
+    from mutagrad.testing import gradcheck, gradgradcheck
+
+    def stencil(x, w):
+        t = x * 1.0
+        t[1:-1] += 0.25 * (t[2:] - 2.0 * t[1:-1] + t[:-2])
+        t[::2] *= w
+        t[[0, 1, 1]] = w * t[2]
+        v = t.reshape(2, 3).T
+        v[1] = mg.sin(v[0]) * v[2]
+        mg.add_at(t, [0, 0, 4], w * w)
+        t[t > 10.0] = 0.0
+        mg.diagonal(v)[...] = w[:2] * t[5]
+        return t * t
+
+    x, w = np.array([0.3, -0.7, 1.2, 0.5, 0.9, -0.4]), np.array([0.8, -1.1, 0.6])
+    gradcheck(stencil, [x, w])
+    gradgradcheck(stencil, [x, w])
+
+
+def test_shared_reshaped_cotangents_are_not_written_twice():
+    x, y = leaf(), mg.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    t = x + 0.0
+    u = t + y
+    (u * u + t * 3.0).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * (x.numpy() + y.numpy()[0]) + 3)
+    np.testing.assert_allclose(y.grad.numpy(), 2 * (x.numpy() + y.numpy()))
+
+
 # Shape, dtype, writable, captured
 
 

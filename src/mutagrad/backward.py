@@ -91,7 +91,9 @@ class Sweep:
             c = _edge(c, node)
         elif isinstance(c, np.ndarray):
             if c.shape != node.shape:
-                c, owned = sum_to(c, node.shape), True
+                summed = sum_to(c, node.shape)
+                # A mere reshape still shares memory with whatever c is.
+                c, owned = summed, owned or summed.size < c.size
             if c.dtype != node.dtype:
                 c, owned = c.astype(node.dtype), True
             if c.ndim == 0:

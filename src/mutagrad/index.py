@@ -9,13 +9,13 @@ import numpy as np
 
 from . import judge, run
 from .buffers import lock, overlap
-from .node import Node, Place, TensorState
+from .node import Node, Place, TensorState, born
 from .operands import array_of, dtype_spec, in_words, operand, raw
 from .ops import Entry
 from .ops.indexing import added, put
 from .ops.indexing import getitem as pick
 from .record import apply_structural, nodes_of, site, view_of
-from .write import Write, assign, born, fitted, target_array
+from .write import Write, assign, fitted, target_array
 
 # Indexing
 
@@ -64,10 +64,10 @@ def getitem(t: Any, key: Any) -> Any:
     """`t[key]`: a view for a basic index, else a copy."""
     array = array_of(t)
     key = plain_key(key)
-    try:
-        if _is_basic(key):
-            return view_of(t, _see(array, key))
+    if not _is_basic(key):
         return apply_structural(pick, [t], {"key": key})
+    try:
+        return view_of(t, _see(array, key))
     except IndexError as error:
         raise in_words(pick, [t], error) from None
 
@@ -143,7 +143,7 @@ def _put(op: str, target: Any, key: Any, window: np.ndarray, value: Any, here: j
         def node_after() -> Node | None:
             if nodes is None:
                 return None
-            params = {"entry": entry, "shapes": [array.shape, plain.shape], "key": key, "winners": winners}
+            params = {"shapes": [array.shape, plain.shape], "key": key, "winners": winners}
             return born(entry, tuple(nodes), (), (), params, array.shape, array.dtype, here)
 
         function = np.add.at if entry is added else operator.setitem

@@ -70,6 +70,23 @@ if sys.version_info >= (3, 13):  # pragma: no cover
     Node.__del__ = _free  # type: ignore[attr-defined]
 
 
+def born(
+    entry: Any,
+    inputs: tuple[Node | None, ...],
+    kept: Any,
+    plan: Any,
+    params: Any,
+    shape: Any,
+    dtype: Any,
+    at: tuple[Any, int],
+) -> Node:
+    """A new node; of released inputs it is born released."""
+    node = Node(entry, inputs, kept, plan, params, tick(), shape, dtype, *at)
+    if all(n is None or n.inputs is None for n in inputs):
+        node.release()
+    return node
+
+
 class Holder:
     """Holds `.grad` for a leaf that requires grad (`leaf`), or for a tensor that retains it."""
 
@@ -177,8 +194,6 @@ def node_of(t: TensorState) -> Node | None:
     else:
         array = t._array
         assert array is not None
-        t._node = Node(window, (base,), (), None, place.geometry(array), tick(), array.shape, array.dtype, None, 0)
-        if base.inputs is None:
-            t._node.release()
+        t._node = born(window, (base,), (), None, place.geometry(array), array.shape, array.dtype, (None, 0))
     t._number = place.number
     return t._node

@@ -85,7 +85,9 @@ def dtype_spec(x: Any) -> Any:
     """An operand's dtype, or the Python type of a weak scalar."""
     if isinstance(x, TensorState):
         return dtype_of(x)
-    return x.dtype if isinstance(x, np.ndarray) else type(x)
+    if isinstance(x, np.ndarray):
+        return x.dtype
+    return BOOL if isinstance(x, bool) else type(x)  # Python's bool is not weak
 
 
 _resolved: dict[Any, Any] = {}

@@ -15,7 +15,7 @@ from . import run
 from .buffers import Buffer, Kept, LockedKept, Window, lock
 from .errors import DTypeError, ShapeError, describe
 from .modes import policy_in_force, recording, tick
-from .node import Node, Place, TensorState, kind_of, node_of
+from .node import Node, Place, TensorState, born, kind_of, node_of
 from .operands import (
     array_of,
     as_array,
@@ -158,33 +158,20 @@ def elementwise(entry: Elementwise, *args: Any, **kwargs: Any) -> Any:
     if nodes is None:
         return result(run.elementwise(kernel, entry.kernels, values, shape, compute)[0], compute)
     plan = entry.plan(tuple(n is not None for n in nodes))
-    code, instruction = site(2)
+    at = site(2)
     with lock:
         value = run.elementwise(kernel, entry.kernels, values, shape, compute)[0]
         made = result(value, compute)
-        make_node(plan, nodes, kept_of(plan, operands, values, made), None, made, code, instruction)
+        attach(made, entry, nodes, kept_of(plan, operands, values, made), plan, None, at)
     return made
 
 
-def make_node(
-    plan: Any,
-    nodes: Sequence[Node | None],
-    kept: tuple[Any, ...],
-    params: Any,
-    made: Any,
-    code: Any,
-    instruction: int,
-) -> Node:
-    """Record: the node of a freshly computed tensor. Of released inputs a released node is born."""
-    entry = plan.entry if isinstance(plan, Plan) else params["entry"]
-    node = Node(
-        entry, tuple(nodes), kept, plan, params, tick(), shape_of(made), dtype_of(made), code, instruction
-    )  # fmt: skip
-    if all(n is None or n.inputs is None for n in nodes):
-        node.release()
-    made._node = node
+def attach(
+    made: Any, entry: Any, nodes: Sequence[Node | None], kept: Any, plan: Any, params: Any, at: tuple[CodeType, int]
+) -> None:
+    """Give a freshly computed tensor its node."""
+    made._node = node = born(entry, tuple(nodes), kept, plan, params, shape_of(made), dtype_of(made), at)
     made._born = node.number
-    return node
 
 
 def kept_of(plan: Plan, operands: Sequence[Any], values: Sequence[Any], made: Any) -> tuple[Any, ...]:
@@ -250,7 +237,7 @@ def reduction(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False
         made = result(out, dtype)
         if node is not None:
             plan = entry.plan
-            code, instruction = site(2)
+            at = site(2)
             aux = {}
             if entry.aux is not None:
                 aux = entry.aux(value, np.asarray(raw(made)).reshape(full), axes)
@@ -258,7 +245,7 @@ def reduction(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False
             kept = tuple(
                 held[k] if k in held else keep(made) if k == "out" else keep_operand(x, value) for k in plan.keep
             )
-            make_node(plan, (node,), kept, full, made, code, instruction)
+            attach(made, entry, (node,), kept, plan, full, at)
     return made
 
 
@@ -316,8 +303,8 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
         assert entry.adjoints, f"{entry.name} made a copy where it must make a view"
         names, kept = _structural_kept(entry, operands, values, nodes, aux, made)
         shapes = [v.shape for v in values]
-        code, instruction = site(2)
-        make_node(names, nodes, kept, {"entry": entry, "shapes": shapes, **params}, made, code, instruction)
+        at = site(2)
+        attach(made, entry, nodes, kept, names, params.get("geometry", {"shapes": shapes, **params}), at)
     return made
 
 

@@ -88,15 +88,21 @@ def elementwise(
     flat = regular = True
     for a in inputs:
         if isinstance(a, np.ndarray):
-            if a.ndim:
+            if a.flags.c_contiguous:
+                if a.ndim:
+                    kinds += "b" if a.dtype == BOOL else "a"
+                    if a.shape != shape:
+                        flat = False
+                    values.append(a)
+                    continue
+                a = a.item()
+            elif any(a.strides):
                 kinds += "b" if a.dtype == BOOL else "a"
-                if not a.flags.c_contiguous:
-                    flat = regular = False
-                elif a.shape != shape:
-                    flat = False
+                flat = regular = False
                 values.append(a)
                 continue
-            a = a.item()
+            else:
+                a = a.item(0)  # one number stretched to a shape, as the cotangent of a sum is
         kinds += "t" if isinstance(a, bool) else "s"
         values.append(a)
     if not shape and outs is None:
@@ -156,22 +162,8 @@ def _collapse(shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[int
 def reduce(entry: Reduction, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:
     """Reduce a floating array along axes; the result has them dropped. A full reduction gives a float."""
     letter = FLOATS[x.dtype]
-    kernel = entry.kernels.get("forward")
-    if kernel is None:
-        kernel = entry.kernels["forward"] = ReductionKernel(
-            entry.name, entry.combine, entry.init, entry.finish, entry.additive
-        )
-
-    def code(form: str, *args: Any) -> Callable[..., Any]:
-        contiguous = "".join("C" if a.layout == "C" else "A" for a in args)
-        key = (letter, form, contiguous)
-        if key not in entry.kernels:
-            function, source = kernel.source(letter, form)
-            entry.kernels[key] = compile.load(function, source, args)
-        return entry.kernels[key]
-
     if len(axes) == x.ndim:
-        return code("full", compile.array(letter, 1, True))(np.ascontiguousarray(x).reshape(-1))
+        return _reduction(entry, letter, "full")(np.ascontiguousarray(x).reshape(-1))
     rest = [a for a in range(x.ndim) if a not in axes]
     rows = math.prod(x.shape[a] for a in rest)
     # Kept axes lie in the result as they lie in the operand.
@@ -182,9 +174,21 @@ def reduce(entry: Reduction, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray
     form = "rows" if abs(moved.strides[1]) <= abs(moved.strides[0]) else "columns"
     if form == "columns":
         moved = moved.T
-    layout = compile.array(letter, 2, moved.flags.c_contiguous)
-    code(form, compile.array(letter, 1, True), layout)(out, moved)
+    _reduction(entry, letter, form, moved.flags.c_contiguous)(out, moved)
     return out.reshape(shape).transpose([order.index(d) for d in range(len(order))])
+
+
+def _reduction(entry: Reduction, letter: str, form: str, contiguous: bool = True) -> Callable[..., Any]:
+    """Compiled code of a reduction in one form."""
+    key = (letter, form, contiguous)
+    found = entry.kernels.get(key)
+    if found is None:
+        kernel = ReductionKernel(entry.name, entry.combine, entry.init, entry.finish, entry.additive)
+        function, source = kernel.source(letter, form)
+        flat = compile.array(letter, 1, True)
+        args = [flat] if form == "full" else [flat, compile.array(letter, 2, contiguous)]
+        found = entry.kernels[key] = compile.load(function, source, args)
+    return found
 
 
 def scan(entry: Structural, operands: Sequence[np.ndarray]) -> np.ndarray:

@@ -16,7 +16,7 @@ from . import judge, run
 from .buffers import Window, lock, overlap, same_window
 from .errors import DTypeError, describe
 from .modes import recording, tick
-from .node import Node, Place, TensorState, node_of
+from .node import Node, Place, TensorState, born, node_of
 from .operands import array_of, bind, broadcast, cast, dtype_spec, operand, raw, resolve
 from .ops import Elementwise, Entry
 from .ops.elementwise import where as select
@@ -97,23 +97,6 @@ class Write:
         if self.whole or (node is None and base is None):
             return node
         return born(write_window, (base, node), (), None, self.place.geometry(self.array), shape, dtype, self.site)
-
-
-def born(
-    entry: Any,
-    inputs: tuple[Node | None, ...],
-    kept: Any,
-    plan: Any,
-    params: Any,
-    shape: Any,
-    dtype: Any,
-    at: judge.Site,
-) -> Node:
-    """A node; of released inputs it is born released."""
-    node = Node(entry, inputs, kept, plan, params, tick(), shape, dtype, *at)
-    if all(n is None or n.inputs is None for n in inputs):
-        node.release()
-    return node
 
 
 def target_array(target: Any, op: str) -> np.ndarray:
