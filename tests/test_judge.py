@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mutagrad as mg
+from mutagrad import buffers
 from mutagrad.testing import unchanged
 
 
@@ -285,6 +286,21 @@ def test_shape_dtype_and_writable():
         t[mg.tensor([True, False, True, True])] = 0.0
 
 
+def test_one_element_is_a_number_as_in_numpy():
+    x = leaf()
+    t = x * 1.0
+    first = t[0]
+    t[0], t[1] = t[1], t[0]
+    np.testing.assert_array_equal(t.numpy(), [0.7, 0.3, 1.2])
+    first += 5.0
+    t[-1] *= t[0] * first
+    np.testing.assert_allclose(t.numpy(), [0.7, 0.3, 1.2 * 0.7 * 5.3])
+    (t * mg.tensor([1.0, 10.0, 100.0])).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [10 + 100 * 1.2 * 0.7, 1 + 100 * 1.2 * 5.3, 100 * 0.7 * 5.3])
+    view = t[0, ...]
+    assert np.shares_memory(view.numpy(), t.numpy())
+
+
 def test_captured_tensors_take_numbers_only():
     box = mg.zeros(3)
 
@@ -465,6 +481,9 @@ def test_interrupts_at_every_line_of_a_write():
             done = False
         finally:
             sys.settrace(None)
+            # Raised at the line of a `with` that is being left, the exception skips its exit; signals cannot.
+            while buffers.lock._is_owned():
+                buffers.lock.release()
         written = bool(t.numpy().any())
         assert written == t.requires_grad
         assert t.version == int(written)

@@ -48,5 +48,9 @@ __all__ += sorted(
 )
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:  # so that type checkers accept the names from the table
     raise AttributeError(f"module 'mutagrad' has no attribute {name!r}")

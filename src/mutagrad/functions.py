@@ -18,14 +18,14 @@ def function_of(entry: Entry) -> Callable[..., Any]:
     """The public function of an entry, with its signature and docstring."""
     if isinstance(entry, Elementwise) and len(entry.operands) == 1:
 
-        def function(x: Any, out: Any = None) -> Any:
+        def function(x: Any, *, out: Any = None) -> Any:
             if out is not None:
                 return write.apply(entry, out, (x,), f"{entry.name}(out=)")
             return unary(entry, x) if type(x) is Tensor else elementwise(entry, x)
 
     elif isinstance(entry, Elementwise) and len(entry.operands) == 2:
 
-        def function(x: Any, y: Any, out: Any = None) -> Any:  # type: ignore[misc]
+        def function(x: Any, y: Any, *, out: Any = None) -> Any:  # type: ignore[misc]
             if out is not None:
                 return write.apply(entry, out, (x, y), f"{entry.name}(out=)")
             return binary(entry, x, y)

@@ -9,12 +9,15 @@ import numpy as np
 
 from . import judge, run
 from .buffers import lock, overlap
-from .node import Node, Place, TensorState, born
+from .modes import recording
+from .node import Node, Place, TensorState, born, node_of
 from .operands import array_of, dtype_spec, in_words, operand, raw
 from .ops import Entry
 from .ops.indexing import added, put
 from .ops.indexing import getitem as pick
-from .record import apply_structural, nodes_of, site, view_of
+from .ops.window import Geometry, dense_layout, window
+from .record import apply_structural, new, new_scalar, nodes_of, site, view_of
+from .run import FLOATS
 from .write import Write, assign, fitted, target_array
 
 # Indexing
@@ -48,7 +51,9 @@ def _plain_part(part: Any) -> Any:
     if isinstance(part, list):
         made = np.array([_plain_part(p) for p in part])
         return made.astype(np.intp) if made.size == 0 else made
-    return part.copy() if isinstance(part, np.ndarray) else part
+    if isinstance(part, np.ndarray):
+        return part.item() if part.ndim == 0 and part.dtype.kind in "iu" else part.copy()
+    return part
 
 
 def _see(array: np.ndarray, key: Any) -> np.ndarray:
@@ -67,9 +72,35 @@ def getitem(t: Any, key: Any) -> Any:
     if not _is_basic(key):
         return apply_structural(pick, [t], {"key": key})
     try:
+        if _names_one(key, array.ndim):
+            return _element(t, array, key if isinstance(key, tuple) else (key,))
         return view_of(t, _see(array, key))
     except IndexError as error:
         raise in_words(pick, [t], error) from None
+
+
+def _names_one(key: Any, ndim: int) -> bool:
+    """Whether a basic index is an integer for every axis."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return len(parts) == ndim > 0 and all(isinstance(p, int | np.integer) for p in parts)
+
+
+def _element(t: Any, array: np.ndarray, key: tuple[int, ...]) -> Any:
+    """One element: a number of its own, as in NumPy, where a later write to the array does not reach it."""
+    if array.dtype not in FLOATS:
+        return new(np.asarray(array[key]))
+    with lock:
+        value = array[key].item()
+        node = node_of(t) if recording.get() else None
+        if node is None:
+            return new_scalar(value, array.dtype)
+        based = t._place is not None and array is t._place.array
+        layout = t._place.layout()[0] if based else dense_layout(array.shape, array.itemsize)
+        start = layout.start + sum(
+            (k + n if k < 0 else k) * s for k, n, s in zip(key, array.shape, layout.strides, strict=True)
+        )
+        geometry = Geometry(layout, (), (), int(start))
+        return new_scalar(value, array.dtype, born(window, (node,), (), None, geometry, (), array.dtype, (None, 0)))
 
 
 def setitem(target: Any, key: Any, value: Any, op: str = "setitem") -> Any:
@@ -77,13 +108,14 @@ def setitem(target: Any, key: Any, value: Any, op: str = "setitem") -> Any:
     here = site(2)
     array = target_array(target, op)
     key = plain_key(key)
+    basic = _is_basic(key)
     try:
-        if _is_basic(key):
-            return assign(op, target, _see(array, key), value, here)
-        window = array[key]
+        seen = _see(array, key) if basic else array[key]
     except IndexError as error:
         raise in_words(put, [target], error) from None
-    return _put(op, target, key, window, value, here, put)
+    if basic:
+        return assign(op, target, seen, value, here)
+    return _put(op, target, key, seen, value, here, put)
 
 
 def add_at(target: Any, indices: Any, value: Any) -> Any:
@@ -116,29 +148,29 @@ def add_at(target: Any, indices: Any, value: Any) -> Any:
     array = target_array(target, "add_at")
     key = plain_key(indices)
     try:
-        window = np.asarray(array[key])
+        seen = np.asarray(array[key])
     except IndexError as error:
-        raise in_words(put, [target], error) from None
-    return _put("add_at", target, key, window, value, here, added)
+        raise in_words(added, [target], error) from None
+    return _put("add_at", target, key, seen, value, here, added)
 
 
-def _put(op: str, target: Any, key: Any, window: np.ndarray, value: Any, here: judge.Site, entry: Entry) -> Any:
-    """Write at an advanced index; `window` is what stands there, which also proves the index."""
+def _put(op: str, target: Any, key: Any, seen: np.ndarray, value: Any, here: judge.Site, entry: Entry) -> Any:
+    """Write at an advanced index; `seen` is what stands there, which also proves the index."""
     value = operand(value, op)
-    plain = fitted(op, raw(value), dtype_spec(value), window, here, False)
+    plain = fitted(op, raw(value), dtype_spec(value), seen, here, False)
     array = target._array
     with lock:
         task = Write(op, target, array, here)
         task.hits = lambda kept: overlap(kept, array) and _marked(task.place, array, key, kept)
         nodes = nodes_of([target, value]) if task.recorded else None
         tracked = nodes is not None and nodes[1] is not None
-        if window.size == 0:
+        if seen.size == 0:
             judge.writable(op, array, here)
             return target
         moved = task.judge(tracked)
         if np.may_share_memory(plain, array):
             plain = plain.copy()
-        winners = _winners(array.shape, key, window.shape) if entry is put and tracked else None
+        winners = _winners(array.shape, key, seen.shape) if entry is put and tracked else None
 
         def node_after() -> Node | None:
             if nodes is None:

@@ -149,7 +149,11 @@ def kept(op: str, buffer: Buffer, array: np.ndarray, site: Site, hits: Callable[
     if not clashes or modes.policy_in_force() == "preserve":
         return touched
     text = target_text(site)
-    clone = f"{text} = {text}.clone()" if text and text.isidentifier() else "write to a .clone()"
+    clone = f"{text} = {text}.clone()" if text and text.isidentifier() else "a .clone()"
+    if modes.recording.get():
+        ways = f"Use {_out_of_place(op, text)}, or {clone} first;"
+    else:
+        ways = "Call backward() before the update;"
     why = []
     for node, position in _keepers([w.kept for w in clashes if w.kept is not None]):
         keeper = node.entry.name if node.entry is not None else "?"
@@ -160,7 +164,7 @@ def kept(op: str, buffer: Buffer, array: np.ndarray, site: Site, hits: Callable[
         word(
             f"{op} cannot overwrite {name(array, site)}: its old value is still needed.",
             sorted(set(why)),
-            f"Use {_out_of_place(op, text)}, or {clone} first; "
+            f"{ways} "
             'under mg.inplace_policy("preserve") the old value is copied.\n'
             "  If that result is no longer wanted, drop it (del) or compute it under no_grad().",
         )
@@ -179,7 +183,7 @@ def _out_of_place(op: str, text: str | None) -> str:
     if op in _SIGNS:
         return f"{text} = {text} {_SIGNS[op]} ..."
     if op in _OVERWRITES:
-        return "mg.where, mg.concatenate or a .clone() to write to,"
+        return "mg.where or mg.concatenate"
     if op.endswith("(out=)"):
         return f"{text} = mg.{op.removesuffix('(out=)')}(...)"
     return f"{text} = {text}.{op.removesuffix('_')}()"

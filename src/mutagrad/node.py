@@ -111,8 +111,8 @@ class Place:
         self.number = 0
         self._layout: tuple[Layout, int] | None = None
 
-    def geometry(self, array: np.ndarray) -> Geometry:
-        """How a view lies in the base."""
+    def layout(self) -> tuple[Layout, int]:
+        """How the base lies in memory, and the address of its first byte."""
         if self._layout is None:
             base = self.array
             low = high = 0
@@ -123,7 +123,11 @@ class Place:
                     high += (n - 1) * stride
             span = high - low + base.itemsize if base.size else 0
             self._layout = Layout(base.shape, base.strides, span, -low), base.ctypes.data + low
-        layout, address = self._layout
+        return self._layout
+
+    def geometry(self, array: np.ndarray) -> Geometry:
+        """How a view lies in the base."""
+        layout, address = self.layout()
         start = array.ctypes.data - address if array.size else 0
         return Geometry(layout, array.shape, array.strides, start)
 

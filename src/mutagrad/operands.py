@@ -202,7 +202,8 @@ def in_words(entry: Entry, operands: Sequence[Any], error: Exception) -> Excepti
         (ValueError, ShapeError),
     ]
     kind = next((ours for theirs, ours in kinds if isinstance(error, theirs)), ShapeError)
-    return kind(word(f"{entry.name}: {str(error).rstrip('.')}.", [f"given {said}"] if said else []))
+    text = str(error).rstrip(".").removeprefix(f"{entry.name}: ").removeprefix(f"{entry.name}() ")
+    return kind(word(f"{entry.name}: {text}.", [f"given {said}"] if said else []))
 
 
 def as_array(x: Any) -> np.ndarray:

@@ -164,7 +164,7 @@ class Operators(TensorState):
         if recording.get() and node_of(self) is not None:
             warnings.warn(
                 f"{what} of a tracked tensor gives plain numbers and cuts the gradient; "
-                "use .item() or .numpy() if that is meant.",
+                "use .item() or .numpy() if that is meant, and assign to a tensor (mg.zeros) instead of an array.",
                 GradientCutWarning,
                 stacklevel=3,
             )

@@ -141,6 +141,11 @@ class _Run:
         return np.asarray(raw(t)).item() if shape_of(t) == () else np.array(raw(t))
 
 
+def _callable(what: str, function: Any) -> None:
+    if not callable(function):
+        raise DTypeError(f"{what}: expected a function, got {describe(function)}.")
+
+
 def _scalar(run: _Run) -> Any:
     result = run.result
     if not isinstance(result, TensorState):
@@ -193,9 +198,17 @@ def value_and_grad(
     (5.0, array([2., 4.]))
     """
 
+    return _differentiated("value_and_grad()", function, argnums, has_aux)
+
+
+def _differentiated(
+    what: str, function: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool
+) -> Callable[..., Any]:
+    _callable(what, function)
+
     @functools.wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run = _Run("value_and_grad()", function, args, kwargs, argnums, has_aux)
+        run = _Run(what, function, args, kwargs, argnums, has_aux)
         result = _scalar(run)
         gradient = run.trees(run.pull([result], [None]))
         value = run.value(result)
@@ -227,7 +240,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
     >>> mg.grad(mg.grad(lambda x: x**3))(2.0)
     12.0
     """
-    both = value_and_grad(function, argnums, has_aux)
+    both = _differentiated("grad()", function, argnums, has_aux)
 
     @functools.wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -260,6 +273,7 @@ def vjp(function: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., An
     >>> pull(np.array([1.0, 1.0]))
     (array([3., 3.]), 3.0)
     """
+    _callable("vjp()", function)
     run = _Run("vjp()", function, args, {}, range(len(args)), False)
     outputs = list(leaves(run.result))
 
@@ -299,6 +313,8 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
     array([[2., 0.],
            [0., 4.]])
     """
+
+    _callable("jacobian()", function)
 
     @functools.wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:

@@ -20,7 +20,7 @@ from .node import Node, Place, TensorState, born, node_of
 from .operands import array_of, bind, broadcast, cast, dtype_spec, operand, raw, resolve
 from .ops import Elementwise, Entry
 from .ops.elementwise import where as select
-from .ops.window import Geometry, Layout
+from .ops.window import Geometry, dense_layout
 from .ops.window import write as write_window
 from .record import keep_operand, keep_written, nodes_of, place_of, site
 
@@ -268,9 +268,8 @@ def _arrival(node: Node, array: np.ndarray, own: bool, here: judge.Site) -> Node
     """
     if not own and node.entry is not None and node.shape == array.shape and node.dtype == array.dtype:
         return node
-    strides = tuple(np.empty(array.shape, array.dtype).strides)
-    layout = Layout(array.shape, strides, array.nbytes, 0)
-    geometry = Geometry(layout, array.shape, strides, 0)
+    layout = dense_layout(array.shape, array.itemsize)
+    geometry = Geometry(layout, array.shape, layout.strides, 0)
     return born(write_window, (None, node), (), None, geometry, array.shape, array.dtype, here)
 
 

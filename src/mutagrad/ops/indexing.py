@@ -37,7 +37,7 @@ scatter: Indexing = indexing(
 
 # The element that a repeated index writes last wins, and only it has a gradient: `winners` marks it.
 put: Indexing = indexing(
-    "put(x, value, key, winners)", "x with elements replaced.", operands=("x", "value"), private=True,
+    "setitem(x, value, key, winners)", "x with elements replaced.", operands=("x", "value"), private=True,
     adjoints={
         "x": lambda g, key: put(g, 0.0, key, None),
         "value": lambda g, key, winners: getitem(g, key) if winners is None else getitem(g, key) * winners,
@@ -59,7 +59,7 @@ def _added(x: np.ndarray, value: Any, key: Any, winners: Any) -> np.ndarray:
 
 
 added = indexing(
-    "added(x, value, key, winners)", "x with values added at an index.", operands=("x", "value"), private=True,
+    "add_at(x, value, key, winners)", "x with values added at an index.", operands=("x", "value"), private=True,
     compute=_added, adjoints={"x": lambda g: g, "value": lambda g, key: getitem(g, key)},
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ so one entry differentiates every view.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,17 @@ class Layout(NamedTuple):
         out = self.fresh(values.dtype)
         out[...] = values
         return out
+
+
+@functools.lru_cache(maxsize=1024)
+def dense_layout(shape: tuple[int, ...], itemsize: int) -> Layout:
+    """The layout of a contiguous array."""
+    strides = []
+    span = itemsize
+    for n in reversed(shape):
+        strides.append(span)
+        span *= n
+    return Layout(shape, tuple(reversed(strides)), span, 0)
 
 
 class Geometry(NamedTuple):
@@ -89,17 +101,17 @@ def _write(x: np.ndarray, value: Any, geometry: Geometry) -> np.ndarray:
 
 
 window = Movement(
-    "window(x, geometry)", "What a view sees of its base.", private=True, compute=_read,
+    "view(x, geometry)", "What a view sees of its base.", private=True, compute=_read,
     adjoints={"x": lambda g, geometry: embed(g, geometry)},
 )  # fmt: skip
 
 embed: Movement = Movement(
-    "embed(x, geometry)", "Zeros with x added at a window.", private=True, compute=_embed,
+    "view_adjoint(x, geometry)", "Zeros with x added at a window.", private=True, compute=_embed,
     adjoints={"x": lambda g, geometry: window(g, geometry)},
 )  # fmt: skip
 
 write: Movement = Movement(
-    "write(x, value, geometry)", "x with a window replaced.", operands=("x", "value"), private=True, compute=_write,
+    "setitem(x, value, geometry)", "x with a window replaced.", operands=("x", "value"), private=True, compute=_write,
     adjoints={
         "x": lambda g, geometry: write(g, 0.0, geometry),
         "value": lambda g, geometry: window(g, geometry),
