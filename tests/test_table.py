@@ -404,3 +404,15 @@ def marked(entry, args, kwargs):
     seen.flags.writeable = True
     seen[...] = True
     return marks
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES))
+def test_docstring_examples(name):
+    import doctest
+
+    function = getattr(mg, name)
+    found = doctest.DocTestParser().get_doctest(function.__doc__, {}, name, None, 0)
+    assert found.examples
+    assert doctest.DocTestRunner().run(found).failed == 0
+    for section in ("Parameters", "Returns", "Raises", "Keeps for its gradient"):
+        assert section in function.__doc__

@@ -50,19 +50,35 @@ def function_of(entry: Entry) -> Callable[..., Any]:
 
 
 def document(entry: Entry) -> str:
-    """An entry's docstring: the sentence, parameters, what is kept, conventions."""
+    """An entry's docstring: the sentence, parameters, errors, what is kept, conventions, an example."""
     lines = [entry.doc, "", "Parameters", "----------"]
     for name, p in entry.signature.parameters.items():
-        kind = "tensor, array or number" if name in entry.operands else "static"
+        kind = "static" if name not in entry.operands else "tensor, array or number, of any shape"
         if name == "xs":
             kind = "tensors or arrays" if p.kind is p.VAR_POSITIONAL else "sequence of tensors or arrays"
         lines.append(f"{name} : {kind}" + ("" if p.default is p.empty else f", default {p.default}"))
-    lines += ["", "Returns", "-------", "Tensor"]
-    kept = kept_names(entry)
-    lines += ["", f"Keeps for its gradient: {kept}."]
+    if isinstance(entry, Elementwise):
+        lines += ["out : Tensor, optional", "    Write the result there, under the in-place contract."]
+    shape = "Of the operands' broadcast shape." if isinstance(entry, Elementwise) else "Of the shape that NumPy gives."
+    lines += ["", "Returns", "-------", "Tensor", f"    {shape} Dtypes follow NumPy."]
+    lines += ["", "Raises", "------", "ShapeError, DTypeError, RangeError", "    If the arguments do not fit."]
+    lines += ["", f"Keeps for its gradient: {kept_names(entry)}."]
     if entry.conventions:
         lines += [f"Convention: {entry.conventions}."]
+    code, shown = example(entry)
+    prompt = ">" * 3
+    lines += ["", "Examples", "--------", f"{prompt} import numpy as np, mutagrad as mg", f"{prompt} {code}", shown]
     return "\n".join(lines)
+
+
+def example(entry: Entry) -> tuple[str, str]:
+    """An expression that uses the op, and what it shows."""
+    if entry.example[0]:
+        return entry.example
+    if isinstance(entry, Elementwise):
+        values = [f"mg.tensor([{0.25 * (k + 1)}, {0.5 * (k + 1)}])" for k in range(len(entry.operands))]
+        return f"mg.{entry.name}({', '.join(values)}).shape", "(2,)"
+    return f"mg.{entry.name}(mg.ones((2, 3)), axis=1).shape", "(2,)"
 
 
 def kept_names(entry: Entry) -> str:
@@ -72,12 +88,14 @@ def kept_names(entry: Entry) -> str:
     if isinstance(entry, Composite):
         return "what its parts keep"
     if isinstance(entry, Elementwise):
-        names = list(entry.plan((True,) * len(entry.operands)).keep)
+        kept = entry.plan((True,) * len(entry.operands)).keep
+        names = [n for n in (*entry.operands, "out") if n in kept]
     elif isinstance(entry, Structural):
         data = {*entry.operands, "out"}
         given = {*entry.params, "g", "i", "shapes", "out"} | {f"{o}_shape" for o in entry.operands}
         reads = {r for read in entry.reads.values() for r in read}
-        names = sorted(reads & data) + sorted(reads - given - data)
+        names = [n for n in (*entry.operands, "out") if n in reads & data] + sorted(reads - given - data)
+        names += sorted(reads & {"indices", "key"})
     else:
         names = [n for n in entry.plan.keep if n != "n"]  # type: ignore[attr-defined]
     return ", ".join("its result" if n == "out" else n for n in names) or "nothing"

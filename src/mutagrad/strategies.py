@@ -1,6 +1,6 @@
 """Hypothesis strategies for users' tests and the library's own; needs the package `hypothesis`.
 
-Import it as `from mutagrad import strategies`.
+It is `mg.testing.strategies`.
 """
 
 from __future__ import annotations

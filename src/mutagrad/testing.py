@@ -1,4 +1,7 @@
-"""Checks of derivatives and of the in-place contract, for users' tests and for the library's own."""
+"""Checks of derivatives and of the in-place contract, for users' tests and for the library's own.
+
+`mg.testing.strategies` holds Hypothesis strategies; it needs the package `hypothesis`.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ def gradcheck(
     rtol: float = 1e-6,
     atol: float = 1e-7,
     step: float = STEP,
-) -> None:
+) -> bool:
     """Assert that the gradients of `function` agree with central differences.
 
     Parameters
@@ -98,12 +101,13 @@ def gradcheck(
     Raises
     ------
     AssertionError
-        Naming the argument and both gradients.
+        Naming the argument and both gradients; otherwise the result is True.
 
     Examples
     --------
     >>> import numpy as np, mutagrad as mg
     >>> mg.testing.gradcheck(lambda x, y: mg.sin(x) * y, [np.array([0.5, 1.0]), np.array([2.0, 3.0])])
+    True
     """
     arrays = [np.array(raw(a)) if isinstance(a, TensorState | np.ndarray | float) else a for a in args]
     numbers = [k for k, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
@@ -126,6 +130,7 @@ def gradcheck(
                 atol=atol * scale,
                 err_msg=f"gradient by argument {k} (got, then differences)",
             )
+    return True
 
 
 def _private(value: Any) -> Any:
@@ -139,7 +144,7 @@ def gradgradcheck(
     rtol: float = 1e-5,
     atol: float = 1e-6,
     step: float = STEP,
-) -> None:
+) -> bool:
     """Assert that second derivatives of `function` agree with central differences of its gradients.
 
     Parameters and errors are those of `gradcheck`. Also the derivative by the cotangent is checked.
@@ -148,6 +153,7 @@ def gradgradcheck(
     --------
     >>> import numpy as np, mutagrad as mg
     >>> mg.testing.gradgradcheck(mg.exp, [np.array([0.5, 1.0])])
+    True
     """
     arrays = [np.array(raw(a)) if isinstance(a, TensorState | np.ndarray | float) else a for a in args]
     numbers = [k for k, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
@@ -168,6 +174,7 @@ def gradgradcheck(
             return pull(g)[which]
 
         gradcheck(gradient, [cotangent, *floating], rtol=rtol, atol=atol, step=step)
+    return True
 
 
 @contextlib.contextmanager
@@ -206,3 +213,12 @@ def unchanged(*tensors: Any) -> Iterator[None]:
         for k, (t, was) in enumerate(zip(tensors, before, strict=True)):
             if state(t) != was:
                 raise AssertionError(f"argument {k} of unchanged() was changed inside the block: now {t!r}")
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when asked for, since hypothesis is no dependency of the library.
+    if name == "strategies":
+        from . import strategies
+
+        return strategies
+    raise AttributeError(f"module 'mutagrad.testing' has no attribute {name!r}")

@@ -42,7 +42,8 @@ def _matmul_y(g: Any, x: Any, y_shape: Any) -> Any:
 
 
 matmul = contraction(
-    "matmul(x, y)", "Matrix product, with NumPy's rules for vectors and stacks.", operands=("x", "y"),
+    "matmul(x, y)", "Matrix product, with NumPy's rules for vectors and stacks.",
+    example=("mg.matmul(mg.eye(2), mg.tensor([3.0, 4.0])).tolist()", "[3.0, 4.0]"), operands=("x", "y"),
     ufunc=np.matmul, adjoints={"x": _matmul_x, "y": _matmul_y},
 )  # fmt: skip
 
@@ -93,7 +94,8 @@ def _einsum_adjoint(g: Any, i: int, xs: Any, shapes: Any, subscripts: str) -> An
 
 
 einsum = contraction(
-    "einsum(subscripts, *xs)", "Sum of products by Einstein's convention, subscripts as text.", operands=("*xs",),
+    "einsum(subscripts, *xs)", "Sum of products by Einstein's convention, subscripts as text.",
+    example=("mg.einsum('ii', mg.eye(3)).item()", "3.0"), operands=("*xs",),
     compute=lambda *xs, subscripts: np.einsum(subscripts, *xs, optimize=len(xs) > 2), numpy=np.einsum,
     adjoints=_einsum_adjoint, method=False,
 )  # fmt: skip

@@ -53,6 +53,8 @@ class Entry:
         How the reference row prints the op; by default its call.
     conventions : str
         What holds at corners, for the reference row.
+    example : (str, str)
+        An expression and what it shows, for the docstring; where absent one is made from the operands.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Entry:
         aliases: Sequence[str] = (),
         formula: str = "",
         conventions: str = "",
+        example: tuple[str, str] = ("", ""),
         method: bool = True,
         private: bool = False,
     ) -> None:
@@ -79,7 +82,7 @@ class Entry:
         self.ufunc, self.numpy = ufunc, numpy or ufunc
         self.aliases = tuple(aliases)
         self.formula, self.conventions = formula or call, conventions
-        self.method, self.private = method, private
+        self.example, self.method, self.private = example, method, private
 
     differentiable = True
 

@@ -82,7 +82,9 @@ def _take_along_adjoint(g: Any, x_shape: Any, indices: Any, axis: Any) -> Any:
 
 
 take_along_axis = indexing(
-    "take_along_axis(x, indices, axis=-1)", "Pick by an index array along an axis.", numpy=np.take_along_axis,
+    "take_along_axis(x, indices, axis=-1)", "Pick by an index array along an axis.",
+    example=("mg.take_along_axis(mg.tensor([5.0, 7.0]), np.array([1, 1]), 0).tolist()", "[7.0, 7.0]"),
+    numpy=np.take_along_axis,
     adjoints={"x": _take_along_adjoint},
 )  # fmt: skip
 
@@ -94,12 +96,14 @@ def _sort(x: np.ndarray, axis: Any = -1) -> tuple[np.ndarray, dict[str, np.ndarr
 
 
 sort = indexing(
-    "sort(x, axis=-1)", "Sorted along an axis; equal elements keep their order.", compute=_sort, numpy=np.sort,
+    "sort(x, axis=-1)", "Sorted along an axis; equal elements keep their order.",
+    example=("mg.sort(mg.tensor([3.0, 1.0, 2.0])).tolist()", "[1.0, 2.0, 3.0]"), compute=_sort, numpy=np.sort,
     adjoints={"x": lambda g, order, x_shape, axis: _take_along_adjoint(g, x_shape, order, axis)},
     conventions="keeps the permutation, so the input may be overwritten", method=False,
 )  # fmt: skip
 
 argsort = indexing(
-    "argsort(x, axis=-1)", "The permutation that sorts; equal elements keep their order.", numpy=np.argsort,
+    "argsort(x, axis=-1)", "The permutation that sorts; equal elements keep their order.",
+    example=("mg.argsort(mg.tensor([3.0, 1.0, 2.0])).tolist()", "[1, 2, 0]"), numpy=np.argsort,
     compute=lambda x, axis=-1: np.argsort(x, axis=axis, kind="stable"), conventions=NO_DERIVATIVE,
 )  # fmt: skip

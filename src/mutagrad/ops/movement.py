@@ -22,26 +22,57 @@ def _back(g: Any, x_shape: Any) -> Any:
 
 
 reshape = movement(
-    "reshape(x, shape)", "The same elements in another shape; a view where NumPy gives one.", numpy=np.reshape,
+    "reshape(x, shape)", "The same elements in another shape; a view where NumPy gives one.",
+    example=("mg.reshape(mg.arange(6), (2, 3)).tolist()", "[[0, 1, 2], [3, 4, 5]]"), numpy=np.reshape,
     view=True, adjoints={"x": _back},
 )  # fmt: skip
 
 ravel = movement(
-    "ravel(x)", "The elements in one row; a view where NumPy gives one.", numpy=np.ravel, view=True,
+    "ravel(x)", "The elements in one row; a view where NumPy gives one.",
+    example=("mg.ravel(mg.eye(2)).tolist()", "[1.0, 0.0, 0.0, 1.0]"), numpy=np.ravel, view=True,
     adjoints={"x": _back},
 )  # fmt: skip
 
-transpose = movement("transpose(x, axes=None)", "Permute the axes; a view.", numpy=np.transpose, view=True)
-squeeze = movement("squeeze(x, axis=None)", "Drop axes of length 1; a view.", numpy=np.squeeze, view=True)
-expand_dims = movement("expand_dims(x, axis)", "Add axes of length 1; a view.", numpy=np.expand_dims, view=True)
-flip = movement("flip(x, axis=None)", "Reverse axes; a view.", numpy=np.flip, view=True)
+transpose = movement(
+    "transpose(x, axes=None)",
+    "Permute the axes; a view.",
+    example=("mg.transpose(mg.zeros((2, 3))).shape", "(3, 2)"),
+    numpy=np.transpose,
+    view=True,
+)
+squeeze = movement(
+    "squeeze(x, axis=None)",
+    "Drop axes of length 1; a view.",
+    example=("mg.squeeze(mg.zeros((1, 3, 1))).shape", "(3,)"),
+    numpy=np.squeeze,
+    view=True,
+)
+expand_dims = movement(
+    "expand_dims(x, axis)",
+    "Add axes of length 1; a view.",
+    example=("mg.expand_dims(mg.zeros(3), 0).shape", "(1, 3)"),
+    numpy=np.expand_dims,
+    view=True,
+)
+flip = movement(
+    "flip(x, axis=None)",
+    "Reverse axes; a view.",
+    example=("mg.flip(mg.arange(3)).tolist()", "[2, 1, 0]"),
+    numpy=np.flip,
+    view=True,
+)
 
 broadcast_to = movement(
-    "broadcast_to(x, shape)", "Stretch to a larger shape; a read-only view.", numpy=np.broadcast_to, view=True
+    "broadcast_to(x, shape)",
+    "Stretch to a larger shape; a read-only view.",
+    example=("mg.broadcast_to(mg.arange(2), (2, 2)).tolist()", "[[0, 1], [0, 1]]"),
+    numpy=np.broadcast_to,
+    view=True,
 )
 
 diagonal = movement(
-    "diagonal(x, offset=0, axis1=0, axis2=1)", "The diagonal of two axes; a writable view.", numpy=np.diagonal,
+    "diagonal(x, offset=0, axis1=0, axis2=1)", "The diagonal of two axes; a writable view.",
+    example=("mg.diagonal(mg.eye(2)).tolist()", "[1.0, 1.0]"), numpy=np.diagonal,
     view=True,
 )  # fmt: skip
 
@@ -57,7 +88,8 @@ def _piece(g: Any, i: int, shapes: Any, axis: Any) -> Any:
 
 
 concatenate = movement(
-    "concatenate(xs, axis=0)", "Join along an axis; axis=None joins the flattened inputs.", operands=("*xs",),
+    "concatenate(xs, axis=0)", "Join along an axis; axis=None joins the flattened inputs.",
+    example=("mg.concatenate([mg.ones(1), mg.zeros(2)]).tolist()", "[1.0, 0.0, 0.0]"), operands=("*xs",),
     numpy=np.concatenate, adjoints=_piece, method=False,
 )  # fmt: skip
 
@@ -71,6 +103,7 @@ def _slice(g: Any, i: int, axis: int) -> Any:
 stack = movement(
     "stack(xs, axis=0)",
     "Join along a new axis.",
+    example=("mg.stack([mg.ones(2), mg.zeros(2)]).tolist()", "[[1.0, 1.0], [0.0, 0.0]]"),
     operands=("*xs",),
     numpy=np.stack,
     adjoints=_slice,

@@ -74,7 +74,8 @@ def _var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any
 
 
 var = _add(Composite(
-    "var(x, axis=None, ddof=0, keepdims=False)", "Variance over axes; divides by n - ddof.", numpy=np.var,
+    "var(x, axis=None, ddof=0, keepdims=False)", "Variance over axes; divides by n - ddof.",
+    example=("mg.var(mg.tensor([1.0, 3.0])).item()", "1.0"), numpy=np.var,
     function=_var,
 ))  # fmt: skip
 
@@ -94,7 +95,8 @@ def _logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 logsumexp = _add(Composite(
-    "logsumexp(x, axis=None, keepdims=False)", "log(sum(exp(x))) without overflow.", function=_logsumexp,
+    "logsumexp(x, axis=None, keepdims=False)", "log(sum(exp(x))) without overflow.",
+    example=("mg.logsumexp(mg.tensor([-1000.0, -1000.0])).item()", "-999.3068528194401"), function=_logsumexp,
     numpy=lambda x, axis=None, keepdims=False: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
 ))  # fmt: skip
 
@@ -105,22 +107,30 @@ def _softmax(x: Any, axis: Any = -1) -> Any:
 
 
 softmax = _add(Composite(
-    "softmax(x, axis=-1)", "exp(x) / sum(exp(x)) along axes, without overflow.", function=_softmax,
+    "softmax(x, axis=-1)", "exp(x) / sum(exp(x)) along axes, without overflow.",
+    example=("mg.softmax(mg.tensor([1.0, 1.0])).tolist()", "[0.5, 0.5]"), function=_softmax,
     numpy=lambda x, axis=-1: np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True),
 ))  # fmt: skip
 
 
-def _choose(call: str, doc: str, numpy: Any) -> Any:
-    return _add(Indexing(call, doc, numpy=numpy, conventions=NO_DERIVATIVE))
+def _choose(call: str, doc: str, numpy: Any, example: tuple[str, str]) -> Any:
+    return _add(Indexing(call, doc, numpy=numpy, conventions=NO_DERIVATIVE, example=example))
 
 
-argmax = _choose("argmax(x, axis=None, keepdims=False)", "Index of the first largest element.", np.argmax)
-argmin = _choose("argmin(x, axis=None, keepdims=False)", "Index of the first smallest element.", np.argmin)
+argmax = _choose(
+    "argmax(x, axis=None, keepdims=False)", "Index of the first largest element.", np.argmax,
+    ("mg.argmax(mg.tensor([1.0, 3.0, 2.0])).item()", "1"),
+)  # fmt: skip
+argmin = _choose(
+    "argmin(x, axis=None, keepdims=False)", "Index of the first smallest element.", np.argmin,
+    ("mg.argmin(mg.tensor([1.0, 3.0, 2.0])).item()", "0"),
+)  # fmt: skip
 
 # Running sums and products
 
 cumsum: Contraction = _add(Contraction(
-    "cumsum(x, axis=None)", "Running sum along an axis, of the flattened input by default.", numpy=np.cumsum,
+    "cumsum(x, axis=None)", "Running sum along an axis, of the flattened input by default.",
+    example=("mg.cumsum(mg.tensor([1.0, 2.0, 3.0])).tolist()", "[1.0, 3.0, 6.0]"), numpy=np.cumsum,
     adjoints={"x": lambda g, x_shape, axis: reshape(
         flip(cumsum(flip(g, axis=axis or 0), axis=axis or 0), axis=axis or 0), x_shape
     )},
@@ -178,6 +188,7 @@ def _cumprod_adjoint(g: Any, x: Any, x_shape: Any, axis: Any) -> Any:
 
 cumprod = _add(Contraction(
     "cumprod(x, axis=None)", "Running product along an axis, of the flattened input by default.",
+    example=("mg.cumprod(mg.tensor([1.0, 2.0, 3.0])).tolist()", "[1.0, 2.0, 6.0]"),
     numpy=np.cumprod, adjoints={"x": _cumprod_adjoint}, conventions="exact also where elements are zero",
 ))  # fmt: skip
 
@@ -202,6 +213,8 @@ def _prod_adjoint(g: Any, x: Any, x_shape: Any, axis: Any, keepdims: bool) -> An
 
 
 prod = _add(Contraction(
-    "prod(x, axis=None, keepdims=False)", "Product over axes.", numpy=np.prod, adjoints={"x": _prod_adjoint},
+    "prod(x, axis=None, keepdims=False)", "Product over axes.",
+    example=("mg.grad(mg.prod)(np.array([2.0, 0.0, 3.0])).tolist()", "[0.0, 6.0, 0.0]"),
+    numpy=np.prod, adjoints={"x": _prod_adjoint},
     conventions="exact also where elements are zero",
 ))  # fmt: skip
