@@ -126,6 +126,11 @@ class Buffer:
         self._locks = 0
         self._arrays: list[weakref.ref[np.ndarray]] = []
 
+    @property
+    def unkept(self) -> bool:
+        """Whether no window was ever kept, or all were dropped."""
+        return self._count == 0
+
     def register(self, window: Window) -> None:
         """Enter a kept window into the grid."""
         window.low, window.high = bounds(window.array)

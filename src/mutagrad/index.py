@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import judge, run
+from . import judge
 from .buffers import lock, overlap
 from .modes import recording
 from .node import Node, Place, TensorState, born, node_of
@@ -179,7 +179,7 @@ def _put(op: str, target: Any, key: Any, seen: np.ndarray, value: Any, here: jud
             return born(entry, tuple(nodes), (), (), params, array.shape, array.dtype, here)
 
         function = np.add.at if entry is added else operator.setitem
-        task.commit(moved, lambda done: run.once(done, function, (array, key, plain.astype(array.dtype))), node_after)
+        task.commit(moved, function, (array, key, plain.astype(array.dtype)), node_after)
     return target
 
 

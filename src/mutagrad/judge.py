@@ -16,6 +16,7 @@ from . import modes
 from .buffers import Buffer, Kept, LockedKept, Window, bounds, same_window
 from .errors import DTypeError, InplaceError, ShapeError, word
 from .node import Node, Place, TensorState
+from .operands import stretched
 
 Site = tuple[CodeType | None, int]
 
@@ -67,7 +68,7 @@ def judge(
 
 def writable(op: str, array: np.ndarray, site: Site) -> None:
     """Rule: a target whose elements share memory, or a read-only one, is refused."""
-    if array.size and any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True)):
+    if not array.flags.c_contiguous and stretched(array):
         raise InplaceError(
             word(
                 f"{op} cannot write to {name(array, site)}: its elements share memory, it is a broadcast view.",
@@ -96,7 +97,7 @@ def shape(op: str, array: np.ndarray, result: tuple[int, ...], site: Site) -> No
 
 def dtype(op: str, array: np.ndarray, result: Any, site: Site) -> None:
     """Rule: the result must cast to the target's dtype under NumPy's same_kind."""
-    if not np.can_cast(result, array.dtype, "same_kind"):
+    if result != array.dtype and not np.can_cast(result, array.dtype, "same_kind"):
         raise DTypeError(
             word(
                 f"{op} cannot write {result} values into {name(array, site)}: the cast is not of the same kind.",
@@ -142,6 +143,8 @@ def captured(op: str, buffer: Buffer, array: np.ndarray, site: Site) -> None:
 
 def kept(op: str, buffer: Buffer, array: np.ndarray, site: Site, hits: Callable[[np.ndarray], bool]) -> list[Window]:
     """Rule: bytes that a live node keeps are not overwritten, or moved away first under "preserve"."""
+    if buffer.unkept:
+        return []
     low, high = bounds(array)
     touched = [w for w in buffer.near(low, high) if hits(w.array)]
     giving_way = ("always", "by default") if modes.policy.get() is None else ("always",)

@@ -166,6 +166,20 @@ def cast(value: Any, dtype: np.dtype[Any], mask: bool = False) -> Any:
 # Reductions
 
 
+def operands_of(entry: Elementwise, args: Sequence[Any], kwargs: dict[str, Any], op: str) -> tuple[list[Any], Any]:
+    """The operands of an elementwise op, checked, and what `resolve` says of their dtypes."""
+    if kwargs or len(args) != len(entry.operands):
+        args = list(bind(entry, tuple(args), kwargs).values())
+    if not entry.optional:
+        operands = [operand(a, op) for a in args]
+        return operands, resolve(entry, tuple([dtype_spec(a) for a in operands]))
+    # An argument left at its default, or None, has no say in the dtype.
+    args = [d if a is None else a for a, d in zip(args, entry.defaults, strict=True)]
+    operands = [operand(a, op) for a in args]
+    specs = [None if a is d else dtype_spec(a) for a, d in zip(operands, entry.defaults, strict=True)]
+    return operands, resolve(entry, tuple(specs))
+
+
 def axes_of(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
     """Normalised axes, checked."""
     if axis is None:

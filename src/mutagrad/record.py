@@ -24,11 +24,10 @@ from .operands import (
     broadcast,
     cast,
     dtype_of,
-    dtype_spec,
     in_words,
     operand,
+    operands_of,
     raw,
-    resolve,
     shape_of,
     static,
     stretched,
@@ -141,13 +140,7 @@ def kept_value(k: Any) -> Any:
 
 def elementwise(entry: Elementwise, *args: Any, **kwargs: Any) -> Any:
     """Run and record an elementwise op on any operands."""
-    if kwargs or len(args) != len(entry.operands):
-        args = tuple(bind(entry, args, kwargs).values())
-    defaults = entry.defaults
-    args = tuple(d if a is None else a for a, d in zip(args, defaults, strict=True))
-    operands = [operand(a, entry.name) for a in args]
-    specs = tuple(None if a is d else dtype_spec(a) for a, d in zip(operands, defaults, strict=True))
-    compute, out_dtype = resolve(entry, specs)
+    operands, (compute, out_dtype) = operands_of(entry, args, kwargs, entry.name)
     values = [raw(a) for a in operands]
     shape = broadcast(entry.name, values, operands)
     if compute is None:

@@ -18,7 +18,7 @@ FLOAT64, FLOAT32, BOOL = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np
 FLOATS = {FLOAT64: "d", FLOAT32: "f"}
 
 
-def once(done: list[Any], function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def once(done: list[Any], function: Callable[..., Any], args: Sequence[Any]) -> None:
     """Call `function` and note that it ran, in one step that no interrupt can split.
 
     Interrupts strike between bytecodes; here call and note happen inside one C call.
@@ -70,19 +70,28 @@ def variant(kernel: Kernel, dtype: str, kinds: str, depth: int | None, cache: di
 
 
 def elementwise(
+    kernel: Kernel, cache: dict[Any, Any], inputs: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> list[Any]:
+    """Run an elementwise kernel: results are new arrays, or Python floats where everything is scalar.
+
+    `inputs` are Python floats, or arrays of the compute dtype (or bool for masks) that broadcast to `shape`.
+    """
+    call, args, outs = prepared(kernel, cache, inputs, shape, dtype)
+    result = call(*args)
+    if outs is not None:
+        return outs
+    return list(result) if len(kernel.outputs) > 1 else [result]
+
+
+def prepared(
     kernel: Kernel,
     cache: dict[Any, Any],
     inputs: Sequence[Any],
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
-    outs: Sequence[np.ndarray] | None = None,
-    done: list[Any] | None = None,
-) -> list[Any]:
-    """Run an elementwise kernel.
-
-    `inputs` are Python floats, or arrays of the compute dtype (or bool for masks) that broadcast to `shape`.
-    Without `outs`, results are new arrays, or Python floats where everything is scalar.
-    """
+    outs: list[np.ndarray] | None = None,
+) -> tuple[Callable[..., Any], Sequence[Any], list[np.ndarray] | None]:
+    """The compiled code for these inputs, its arguments, and the arrays it will fill (None: it returns floats)."""
     values: list[Any] = []
     kinds = ""
     flat = regular = True
@@ -106,8 +115,7 @@ def elementwise(
         kinds += "t" if isinstance(a, bool) else "s"
         values.append(a)
     if not shape and outs is None:
-        result = variant(kernel, FLOATS[dtype], kinds, None, cache)(*values)
-        return list(result) if len(kernel.outputs) > 1 else [result]
+        return variant(kernel, FLOATS[dtype], kinds, None, cache), values, None
     if outs is None:
         outs = [_allocate(values, shape, dtype, regular) for _ in kernel.outputs]
     targets = list(outs)
@@ -127,9 +135,7 @@ def elementwise(
         depth = len(collapsed)
         values = [a.reshape(collapsed) if isinstance(a, np.ndarray) else a for a in values]
         targets = [a.reshape(collapsed) for a in targets]
-    call = variant(kernel, FLOATS[dtype], kinds, depth, cache)
-    once([] if done is None else done, call, (*targets, *values))
-    return list(outs)
+    return variant(kernel, FLOATS[dtype], kinds, depth, cache), (*targets, *values), outs
 
 
 def _allocate(values: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], regular: bool) -> np.ndarray:

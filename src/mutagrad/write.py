@@ -17,7 +17,7 @@ from .buffers import Window, lock, overlap, same_window
 from .errors import DTypeError, describe
 from .modes import recording, tick
 from .node import Node, Place, TensorState, born, node_of
-from .operands import array_of, bind, broadcast, cast, dtype_spec, operand, raw, resolve
+from .operands import array_of, bind, broadcast, cast, dtype_spec, operand, operands_of, raw
 from .ops import Elementwise, Entry
 from .ops.elementwise import where as select
 from .ops.window import Geometry, dense_layout
@@ -42,10 +42,11 @@ class Write:
     def commit(
         self,
         moved: Sequence[Window],
-        run_kernel: Callable[[list[Any]], None],
+        function: Callable[..., Any],
+        args: Sequence[Any],
         node_after: Callable[[], Node | None],
     ) -> None:
-        """Write. `node_after` gives the node of the window's new value, and is asked once it is written."""
+        """Write, by one call. `node_after` gives the node of the window's new value, asked once it is written."""
         for w in moved:
             if w.kept is not None:
                 w.kept.array = w.kept.array.copy()
@@ -69,7 +70,7 @@ class Write:
                 target._node, target._number = base if self.whole else node, number
 
         try:
-            run_kernel(done)
+            run.once(done, function, args)
             finish()
         except BaseException:
             # Once the kernel ran, the graph must say so, whatever struck in between.
@@ -125,11 +126,7 @@ def apply(entry: Entry, target: Any, args: Sequence[Any], op: str = "", where: A
     array = target_array(target, op)
     here = site(2)
     if isinstance(entry, Elementwise) and where is True:
-        args = bind(entry, tuple(args), params).values() if len(args) != len(entry.operands) else args  # type: ignore[assignment]
-        args = [d if a is None else a for a, d in zip(args, entry.defaults, strict=True)]
-        operands = [operand(a, op) for a in args]
-        specs = (None if a is d else dtype_spec(a) for a, d in zip(operands, entry.defaults, strict=True))
-        compute, out_dtype = resolve(entry, tuple(specs))
+        operands, (compute, out_dtype) = operands_of(entry, args, params, op)
         judge.dtype(op, array, out_dtype, here)
         judge.shape(op, array, _result_shape(op, operands, array), here)
         if compute is not None and compute == array.dtype:
@@ -157,6 +154,9 @@ def apply(entry: Entry, target: Any, args: Sequence[Any], op: str = "", where: A
 def _result_shape(op: str, operands: Sequence[Any], array: np.ndarray) -> tuple[int, ...]:
     """The shape of the result with the target taking part, as in NumPy: an output may be wider than its inputs."""
     values = [raw(a) for a in operands]
+    shape = array.shape
+    if all(not isinstance(v, np.ndarray) or v.shape == shape for v in values):
+        return shape
     shape = broadcast(op, values, operands)
     try:
         return np.broadcast_shapes(shape, array.shape)
@@ -187,9 +187,7 @@ def _elementwise(entry: Elementwise, target: Any, operands: list[Any], op: str, 
             cast(raw(a), array.dtype, mask=o in entry.masks) for a, o in zip(sources, entry.operands, strict=True)
         ]
         kernel = run.forward_kernel(entry)
-
-        def run_kernel(done: list[Any]) -> None:
-            run.elementwise(kernel, entry.kernels, values, array.shape, array.dtype, [array], done)
+        call, arguments, _ = run.prepared(kernel, entry.kernels, values, array.shape, array.dtype, [array])
 
         def node_after() -> Node | None:
             if plan is None or nodes is None:
@@ -199,7 +197,7 @@ def _elementwise(entry: Elementwise, target: Any, operands: list[Any], op: str, 
             )
             return born(entry, tuple(nodes), kept, plan, None, array.shape, array.dtype, here)
 
-        task.commit(moved, run_kernel, node_after)
+        task.commit(moved, call, arguments, node_after)
         return target
 
 
@@ -229,7 +227,7 @@ def assign(op: str, target: Any, array: np.ndarray, value: Any, here: judge.Site
         def node_after() -> Node | None:
             return None if nodes is None or nodes[0] is None else _arrival(nodes[0], array, own, here)
 
-        task.commit(moved, lambda done: run.once(done, np.copyto, (array, plain, "same_kind")), node_after)
+        task.commit(moved, np.copyto, (array, plain, "same_kind"), node_after)
     return target
 
 
@@ -306,5 +304,5 @@ def cut(target: Any) -> None:
         task.recorded = task.forget = True
         if node_of(target) is not None:
             version = task.place.buffer.version
-            task.commit([], lambda done: done.append(None), lambda: None)
+            task.commit([], bool, (), lambda: None)
             task.place.buffer.version = version

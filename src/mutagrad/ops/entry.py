@@ -202,6 +202,7 @@ class Elementwise(Entry):
         # None stands for "no default": an argument passed as None takes the default where there is one.
         given = [p.default for p in self.signature.parameters.values()]
         self.defaults = tuple(None if d is inspect.Parameter.empty else d for d in given)
+        self.optional = any(d is not None for d in self.defaults)
         self._names = [expr.name(o) for o in self.operands]
         self._plans: dict[tuple[bool, ...], Plan] = {}
         self.kernels: dict[Any, Any] = {}
