@@ -195,6 +195,9 @@ def test_requires_grad():
     base.requires_grad_()
     (view * 3.0).sum().backward()
     np.testing.assert_array_equal(base.grad.numpy(), [3, 3, 0, 0])
+    base.requires_grad_(False)
+    assert not view.requires_grad
+    view += 1.0
     assert mg.zeros(2).grad is None
 
 
@@ -471,6 +474,8 @@ def test_creation():
         (lambda: mg.tensor(["a"]), mg.DTypeError, "numeric"),
         (lambda: mg.asarray(np.ones(2, ">f8")), mg.DTypeError, "byte-swapped"),
         (lambda: mg.ones(2) + np.ones(2, ">f8"), mg.DTypeError, "byte-swapped"),
+        (lambda: mg.tensor(np.ma.array([1.0], mask=[True])), mg.DTypeError, "masked"),
+        (lambda: mg.ones(1) * np.ma.array([1.0], mask=[True]), mg.DTypeError, "masked"),
         (lambda: mg.tensor([[1.0], [1.0, 2.0]]), mg.ShapeError, "inhomogeneous"),
         (lambda: mg.ones(2) + mg.ones(3), mg.ShapeError, r"\(2,\) and \(3,\)"),
         (lambda: mg.sin("x"), mg.DTypeError, "str"),

@@ -13,7 +13,7 @@ from .buffers import Buffer, lock
 from .errors import DTypeError, ShapeError
 from .modes import tick
 from .node import Place, TensorState, kind_of
-from .operands import array_of, check_dtype, raw, stretched
+from .operands import array_of, check_array, check_dtype, raw, stretched
 from .tensors import Tensor
 
 # The place of each piece of NumPy memory that is shared, by the identity of the array that owns it. The
@@ -31,6 +31,8 @@ def _array(data: Any, dtype: Any, op: str) -> np.ndarray:
         data = raw(data)
     if isinstance(data, list | tuple):
         data = _plain(data)
+    if isinstance(data, np.ndarray):
+        check_array(data, op)
     try:
         made = np.array(data, dtype=dtype, order="C")
     except (ValueError, TypeError, OverflowError) as error:
@@ -111,7 +113,7 @@ def asarray(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     overlapping = isinstance(data, np.ndarray) and stretched(data)
     if not isinstance(data, np.ndarray) or overlapping or (dtype is not None and np.dtype(dtype) != data.dtype):
         return tensor(data, dtype, requires_grad)
-    check_dtype(data.dtype, "asarray")
+    check_array(data, "asarray")
     with lock:
         return _finish(_share(data), requires_grad)
 

@@ -39,7 +39,10 @@ def _prepare(entry: Elementwise, key: Any) -> tuple[Any, ...] | None:
         return None
     flat = [k[-1] == "1" for k in kinds]
     letters = "".join("a" if a else "s" for a in flat)
-    call = run.variant(run.forward_kernel(entry), letter, letters, 0 if any(flat) else None, entry.kernels)
+    if entry.python is not None and letter == "d" and not any(flat):
+        call = entry.python
+    else:
+        call = run.variant(run.forward_kernel(entry), letter, letters, 0 if any(flat) else None, entry.kernels)
     plans = None
     if entry.differentiable:
         plans = [entry.plan(tuple(bool(m & 1 << k) for k in range(len(kinds)))) for m in range(1 << len(kinds))]
@@ -63,17 +66,18 @@ def unary(entry: Elementwise, x: Any, locked: bool = False) -> Any:
     if not arrays:
         # The node is read before the array is found missing: no write can have come between.
         node = x._node
-        if x._array is not None:
-            node, given = _together(x)
-        else:
+        if x._array is None:
             given = x._value
+        else:
+            node, given = _together(x)
         t._array = None
         t._value = value = call(given)
         if node is None or plans is None or not recording.get():
             return t
         shape: tuple[int, ...] = ()
         plan = plans[1]
-        kept = tuple([value if p < 0 else given for p in plan.positions])
+        mask = plan.mask
+        kept = (given,) if mask == 1 else (value,) if mask == 2 else (given, value) if mask else ()
     else:
         array = x._array
         shape = array.shape
@@ -82,7 +86,8 @@ def unary(entry: Elementwise, x: Any, locked: bool = False) -> Any:
         if plans is None or not recording.get():
             call(out, array)
             return t
-        plan = plans[1]
+        # The lock is needed where a write may come between: not for memory that nobody else has seen or
+        # written, as long as that is still so when what is kept has been noted.
         own = x._place is None
         if not own and not locked:
             with lock:
@@ -91,16 +96,26 @@ def unary(entry: Elementwise, x: Any, locked: bool = False) -> Any:
         call(out, array)
         if node is None:
             return t
-        kept = _keep_all(plan.positions, (x, t))
+        plan = plans[1]
+        mask = plan.mask
+        if not mask:
+            kept = ()
+        elif mask == 1:
+            window = x._window
+            kept = (window.kept or keep(x) if own and window is not None else keep(x),)
+        else:
+            kept = (keep(t),) if mask == 2 else (keep(x), keep(t))
         if own and x._place is not None:
             return elementwise(entry, x)
     t._node = n = _new(Node)
     n.params = n.holder = None
     n.entry, n.plan, n.number, n.shape, n.dtype, n.inputs, n.kept = entry, plan, number, shape, dtype, (node,), kept
     frame = _getframe(2)
-    if internal.get(frame.f_code, True):
+    code = frame.f_code
+    if internal.get(code, True):
         frame = _outside(frame)
-    n.code, n.instruction = frame.f_code, frame.f_lasti
+        code = frame.f_code
+    n.code, n.instruction = code, frame.f_lasti
     if node.inputs is None:
         n.release()
     return t
@@ -120,30 +135,37 @@ def binary(entry: Elementwise, x: Any, y: Any, locked: bool = False) -> Any:
     t._place = t._window = t._holder = t._node = None
     t._kind = kind
     t._born = number = tick()
+    kept: tuple[Any, ...] = ()
     nx = ny = None
     if not arrays:
         # Each node is read before the array is found missing: no write can have come between.
-        vx, vy = x, y
-        if kx != "w":
+        if kx == "w":
+            vx = x
+        else:
             nx = x._node
-            if x._array is not None:
-                nx, vx = _together(x)
-            else:
+            if x._array is None:
                 vx = x._value
-        if ky != "w":
-            ny = y._node
-            if y._array is not None:
-                ny, vy = _together(y)
             else:
+                nx, vx = _together(x)
+        if ky == "w":
+            vy = y
+        else:
+            ny = y._node
+            if y._array is None:
                 vy = y._value
+            else:
+                ny, vy = _together(y)
         t._array = None
         t._value = value = call(vx, vy)
         if (nx is None and ny is None) or plans is None or not recording.get():
             return t
         shape: tuple[int, ...] = ()
         plan = plans[(nx is not None) + 2 * (ny is not None)]
-        given = (vx, vy, value)
-        kept = tuple([given[p] for p in plan.positions]) if plan.positions else ()
+        mask = plan.mask
+        if mask == 3:
+            kept = (vx, vy)
+        else:
+            kept = () if not mask else (vx,) if mask == 1 else (vy,) if mask == 2 else _given(mask, vx, vy, value)
     else:
         vx = x._array if arrays & 1 else x if kx == "w" else x.item()
         vy = y._array if arrays & 2 else y if ky == "w" else y.item()
@@ -155,8 +177,7 @@ def binary(entry: Elementwise, x: Any, y: Any, locked: bool = False) -> Any:
         if plans is None or not recording.get():
             call(out, vx, vy)
             return t
-        # The lock is needed where a write may come between: not for memory that nobody else has seen or
-        # written, as long as that is still so when what is kept has been noted.
+        # As in `unary`.
         own = (kx == "w" or x._place is None) and (ky == "w" or y._place is None)
         if not own and not locked:
             with lock:
@@ -169,35 +190,36 @@ def binary(entry: Elementwise, x: Any, y: Any, locked: bool = False) -> Any:
         if nx is None and ny is None:
             return t
         plan = plans[(nx is not None) + 2 * (ny is not None)]
-        kept = _keep_all(plan.positions, (x if arrays & 1 else vx, y if arrays & 2 else vy, t))
+        mask = plan.mask
+        if own and arrays == 3 and mask == 3:
+            wx, wy = x._window, y._window
+            kept = ((wx and wx.kept) or keep(x), (wy and wy.kept) or keep(y))
+        elif mask:
+            kept = _given(
+                mask,
+                keep(x) if mask & 1 and arrays & 1 else vx,
+                keep(y) if mask & 2 and arrays & 2 else vy,
+                keep(t) if mask & 4 else None,
+            )
         if own and ((kx != "w" and x._place is not None) or (ky != "w" and y._place is not None)):
             return elementwise(entry, x, y)
     t._node = n = _new(Node)
     n.params = n.holder = None
     n.entry, n.plan, n.number, n.shape, n.dtype, n.inputs, n.kept = entry, plan, number, shape, dtype, (nx, ny), kept
     frame = _getframe(2)
-    if internal.get(frame.f_code, True):
+    code = frame.f_code
+    if internal.get(code, True):
         frame = _outside(frame)
-    n.code, n.instruction = frame.f_code, frame.f_lasti
+        code = frame.f_code
+    n.code, n.instruction = code, frame.f_lasti
     if (nx is None or nx.inputs is None) and (ny is None or ny.inputs is None):
         n.release()
     return t
 
 
-def _keep_all(positions: tuple[int, ...], sources: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`record.keep` of the sources at these positions; mostly they are kept already, or numbers."""
-    kept = []
-    for p in positions:
-        source = sources[p]
-        if type(source) is float:
-            kept.append(source)
-            continue
-        window = source._window
-        if window is not None and source._place is None and window.kept is not None:
-            kept.append(window.kept)
-        else:
-            kept.append(keep(source))
-    return tuple(kept)
+def _given(mask: int, *values: Any) -> tuple[Any, ...]:
+    """The values whose bits are set."""
+    return tuple([v for k, v in enumerate(values) if mask & 1 << k])
 
 
 def _together(x: Any) -> tuple[Node | None, float]:

@@ -53,12 +53,19 @@ def check_dtype(dtype: np.dtype[Any], op: str) -> None:
         raise DTypeError(f"{op}: extended precision ({dtype}) is not supported; use float64.")
 
 
+def check_array(x: np.ndarray, op: str) -> None:
+    """Refuse what an array is, in one sentence."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise DTypeError(f"{op}: masked arrays are not supported; use .filled(value), or where(mask, ...).")
+    check_dtype(x.dtype, op)
+
+
 def operand(x: Any, op: str) -> Any:
     """What a user passed, as a Tensor, an ndarray or a Python number."""
     if isinstance(x, TensorState) or type(x) in (float, int, bool):
         return x
     if isinstance(x, np.ndarray):
-        check_dtype(x.dtype, op)
+        check_array(x, op)
         return x
     if isinstance(x, np.generic):
         check_dtype(x.dtype, op)

@@ -25,7 +25,7 @@ _KNOWN = (TensorState, float, int, np.ndarray, np.generic, list, tuple)
 
 def _operator(entry: Any) -> Callable[[Any, Any], Any]:
     def operate(self: Any, other: Any) -> Any:
-        if isinstance(other, _KNOWN):
+        if type(other) is type(self) or isinstance(other, _KNOWN):
             return binary(entry, self, other)
         return NotImplemented
 

@@ -104,9 +104,7 @@ class Tensor(Operators):
         if not requires_grad:
             assert self._holder is not None
             self._holder.leaf = False
-            self._node = None
-            if self._place is not None:
-                self._place.node = None
+            self._restart(None)
             return self
         if self.dtype not in record.FLOATS:
             raise DTypeError(
@@ -120,13 +118,19 @@ class Tensor(Operators):
         holder = self._holder or Holder(leaf=True)
         node = Node(None, (), (), None, None, tick(), self.shape, self.dtype, None, 0)
         node.holder = self._holder = holder
-        holder.leaf, self._node = True, node
+        holder.leaf = True
+        self._restart(node)
+        if self._place is not None:
+            self._place.buffer.leaves.append(weakref.ref(self))
+        return self
+
+    def _restart(self, node: Node | None) -> None:
+        """Give the value another node, for its views too."""
+        self._node = node
         if self._place is not None:
             self._place.node = node
             self._place.number += 1
             self._number = self._place.number
-            self._place.buffer.leaves.append(weakref.ref(self))
-        return self
 
     @property
     def grad(self) -> Tensor | None:

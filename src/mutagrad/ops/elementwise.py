@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import inf
 
 import numpy as np
@@ -28,12 +29,12 @@ def declared(call: str, doc: str, **rule: object) -> Elementwise:
 add = elementwise("add(x, y)", "Sum.", ufunc=np.add, forward="({0} + {1})", syntax="+", partials=lambda: (1, 1))
 
 subtract = elementwise(
-    "subtract(x, y)", "Difference.", ufunc=np.subtract, forward="({0} - {1})", syntax="-",
+    "subtract(x, y)", "Difference.", ufunc=np.subtract, forward="({0} - {1})", syntax="-", python=operator.sub,
     partials=lambda: (1, -1), aliases=("sub",),
 )  # fmt: skip
 
 multiply = elementwise(
-    "multiply(x, y)", "Product.", ufunc=np.multiply, forward="({0} * {1})", syntax="*",
+    "multiply(x, y)", "Product.", ufunc=np.multiply, forward="({0} * {1})", syntax="*", python=operator.mul,
     partials=lambda x, y: (y, x), aliases=("mul",),
 )  # fmt: skip
 

@@ -102,7 +102,7 @@ class Plan:
     Attributes
     ----------
     keep : tuple of str
-        The names that the simplified derivative reads: operands, "out", auxiliary values.
+        The names that the simplified derivative reads: operands in their order, "out", auxiliary values.
     outputs : tuple of (Expr or None)
         The cotangent of each operand over `keep` and "g"; None for an operand that is not active.
     positions : tuple of int
@@ -111,15 +111,18 @@ class Plan:
         Room for the compiled forms, filled by the rooms below.
     """
 
-    __slots__ = ("_derived", "entry", "keep", "keeps_out", "kernels", "outputs", "positions")
+    __slots__ = ("_derived", "entry", "keep", "keeps_out", "kernels", "mask", "outputs", "positions")
 
     def __init__(self, entry: Entry, outputs: Sequence[Expr | None]) -> None:
         self.entry = entry
         self.outputs = tuple(outputs)
-        read = expr.free_names(e for e in outputs if e is not None)
-        self.keep = tuple(n for n in read if n != "g")
+        read = [n for n in expr.free_names(e for e in outputs if e is not None) if n != "g"]
+        ordered = [n for n in (*entry.operands, "out") if n in read]
+        self.keep = (*ordered, *(n for n in read if n not in ordered))
         where = {o: i for i, o in enumerate(entry.operands)} | {"out": -1}
         self.positions = tuple(where.get(n, -2) for n in self.keep)
+        # One bit an operand, then one for the result.
+        self.mask = sum(1 << (len(entry.operands) if p == -1 else p) for p in self.positions if p > -2)
         self.keeps_out = "out" in self.keep
         self.kernels: dict[Any, Any] = {}
         self._derived: dict[int, Elementwise] = {}
@@ -166,6 +169,8 @@ class Elementwise(Entry):
         Where the op is defined and smooth enough for finite differences; tests sample there.
     special : dict
         Values at special points.
+    python : callable
+        Python's own operator where it gives, on floats, what the kernel gives; it saves the call.
     cost : int
         0 for a move or a sign, 1 for arithmetic, 10 for transcendental functions: the dear are kept, the
         cheap are computed again.
@@ -187,6 +192,7 @@ class Elementwise(Entry):
         domain: Any = (-math.inf, math.inf),
         special: dict[float, float] | None = None,
         cost: int = 1,
+        python: Callable[..., float] | None = None,
         **common: Any,
     ) -> None:
         operands = tuple(parse(call)[1].parameters)
@@ -198,7 +204,7 @@ class Elementwise(Entry):
         self.differentiable, self.masks = differentiable, tuple(masks)
         self.domain = domain if isinstance(domain[0], tuple) else (domain,) * len(operands)
         self.special = special or {}
-        self.cost = cost
+        self.cost, self.python = cost, python
         # None stands for "no default": an argument passed as None takes the default where there is one.
         given = [p.default for p in self.signature.parameters.values()]
         self.defaults = tuple(None if d is inspect.Parameter.empty else d for d in given)
