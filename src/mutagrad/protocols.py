@@ -14,8 +14,6 @@ from .node import TensorState, node_of
 from .operands import dtype_of, raw, shape_of
 from .ops import BY_NUMPY, OPS
 
-# NumPy protocols, outside the class since they are long
-
 
 def array_ufunc(ufunc: Any, method: str, inputs: Any, out: Any, where: Any, kwargs: Any) -> Any:
     name = ufunc.__name__
@@ -53,11 +51,11 @@ def array_ufunc(ufunc: Any, method: str, inputs: Any, out: Any, where: Any, kwar
         raise DTypeError(f"{how} has no derivative here; use .detach() for its value without a gradient.")
     if out is not None:
         raise DTypeError(f"np.{name} with out= is not supported on tensors; assign its result with copy_.")
-    values = (
-        getattr(ufunc, method)(*map(_plain, inputs), where=_plain(where), **kwargs)
-        if where is not True
-        else getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
-    )
+    if where is not True:
+        kwargs["where"] = _plain(where)
+    values = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+    if values is None:
+        return None
     if isinstance(values, tuple):
         return tuple(record.new(np.asarray(v)) for v in values)
     return record.new(np.asarray(values))
@@ -104,9 +102,8 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
         special = _FUNCTIONS.get(function)
         if special is not None:
             return special(*args, **kwargs)
-        raise DTypeError(
-            f"np.{function.__name__} is not supported on tensors; use .numpy() for its value without a gradient."
-        )
+        name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
+        raise DTypeError(f"{name} is not supported on tensors; use .numpy() for its value without a gradient.")
     out = kwargs.pop("out", None)
     kwargs = {_NUMPY_NAMES.get(k, k): v for k, v in kwargs.items() if v is not np._NoValue}
     known = set(entry.signature.parameters)
@@ -129,6 +126,14 @@ def _like(make: Callable[..., np.ndarray]) -> Callable[..., Any]:
     return function
 
 
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """`np.linalg.norm` where it is the Euclidean norm."""
+    vector = isinstance(axis, int) or (axis is None and len(shape_of(x)) == 1)
+    if not (ord is None or (ord == 2 and vector) or (ord == "fro" and not vector)):
+        raise DTypeError(f"np.linalg.norm with ord={ord!r} is not supported on tensors; the Euclidean norm is.")
+    return OPS["norm"](x, axis=axis, keepdims=keepdims)
+
+
 def _value(function: Callable[..., Any]) -> Callable[..., Any]:
     def value(*args: Any, **kwargs: Any) -> Any:
         return function(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
@@ -139,7 +144,8 @@ def _value(function: Callable[..., Any]) -> Callable[..., Any]:
 # Functions of NumPy that ask for numbers or properties, not for a derivative.
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.shape: shape_of,
-    np.ndim: lambda a: a.ndim,
+    np.ndim: lambda a: len(shape_of(a)),
+    np.linalg.norm: _norm,
     np.size: lambda a, axis=None: int(np.prod(shape_of(a))) if axis is None else shape_of(a)[axis],
     np.copyto: lambda dst, src, casting="same_kind", where=True: write.copyto(dst, src, where),
     np.zeros_like: _like(np.zeros_like),
