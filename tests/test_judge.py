@@ -386,6 +386,47 @@ def test_wrapping_locked_memory_again_stays_writable_for_us():
     assert arr.flags.writeable
 
 
+def test_windows_made_by_strides_lead_to_their_owner():
+    arr = np.arange(6.0)
+    x = leaf()
+    y = x * mg.asarray(arr)[:3]
+    strided = mg.asarray(np.lib.stride_tricks.as_strided(arr, (3,), (16,)))
+    with refused("still needed", strided):
+        strided[0] = 9.0
+    y.sum().backward()
+    sliding = mg.asarray(np.lib.stride_tricks.as_strided(arr, (5, 2), (8, 8)))
+    assert not np.shares_memory(sliding.numpy(), arr)
+
+
+def test_a_numpy_view_that_comes_back_is_known():
+    x = leaf()
+    t = mg.ones(3)
+    back = mg.asarray(t.numpy())
+    y = x * back
+    with refused("still needed", t):
+        t += 1.0
+    y.sum().backward()
+    tracked = x * 2.0
+    assert not mg.asarray(tracked.numpy()).requires_grad
+
+
+def test_second_derivatives_keep_what_they_share():
+    """A gradient's graph keeps values of the first graph; the judge knows of it after that graph is gone."""
+    x = leaf()
+    t = x * 1.0
+    y = (t * t * t).sum()
+    y.backward(create_graph=True)
+    g = x.grad
+    x.grad = None
+    del y
+    with refused("still needed", t):
+        t += 1.0
+    with mg.inplace_policy("preserve"):
+        t += 1.0
+    g.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 6 * x.numpy())
+
+
 # Threads and interrupts
 
 

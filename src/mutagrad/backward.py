@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import modes, record, run
-from .buffers import lock
+from .buffers import Kept, Window, lock
 from .errors import DTypeError, GradientError, ShapeError, describe
 from .modes import Switch
 from .node import Holder, Node, TensorState, node_of
@@ -80,8 +80,12 @@ class Sweep:
             g = slot[0]
             if isinstance(g, np.ndarray) and node.shape == ():
                 g = g.item()
-            pull = None if self.graph else _IN_PLACE.get(node.entry)
-            (pull or _PULL[type(node.entry)])(self, node, g, slot[1], inputs, kept, params)
+            pull = _PULL[type(node.entry)] if self.graph else _IN_PLACE.get(node.entry) or _PULL[type(node.entry)]
+            if self.graph or (kept and pull is not _pull_elementwise):
+                with lock:
+                    pull(self, node, g, slot[1], inputs, kept, params)
+            else:
+                pull(self, node, g, slot[1], inputs, kept, params)
 
     def add(self, node: Node | None, c: Any, owned: bool = False) -> None:
         """Add a cotangent to a node's; `owned` says that nobody else refers to the array."""
@@ -165,8 +169,12 @@ def _pull_elementwise(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any
     kernel, served = run.pull_kernel(plan)
     passing = [i for i, e in enumerate(plan.outputs) if e is not None and i not in served]
     if kernel is not None:
-        args = [g, *[kept_value(k) for k in kept]]
-        outs = run.elementwise(kernel, plan.kernels, args, node.shape, node.dtype)
+        moved = True
+        while moved:
+            values = [kept_value(k) for k in kept]
+            outs = run.elementwise(kernel, plan.kernels, [g, *values], node.shape, node.dtype)
+            # Another thread may have moved a kept value meanwhile, to write where it stood.
+            moved = any(kept_value(k) is not v for k, v in zip(kept, values, strict=True))
         for i, c in zip(served, outs, strict=True):
             sweep.add(inputs[i], c, True)
     alone = owned and len(passing) == 1
@@ -177,12 +185,20 @@ def _pull_elementwise(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any
 def _kept_tensor(node: Node, position: int, k: Any, inputs: Any) -> Any:
     """A kept value as a tensor with the node it had."""
     source = node if position == -1 else inputs[position]
+    return _with_node(k, node.dtype, source)
+
+
+def _with_node(k: Any, dtype: Any, source: Node | None) -> Any:
+    """A kept value as a tensor; what keeps that tensor again shares the Kept, so the judge knows of it."""
     value = kept_value(k)
     if isinstance(value, np.ndarray):
-        return record.new(value, source)
+        made = record.new(value, source)
+        if isinstance(k, Kept) and made._array is not None:
+            made._window = Window(value, kept=k)
+        return made
     if source is None:
         return value
-    return record.new_scalar(value, node.dtype, source)
+    return record.new_scalar(value, dtype, source)
 
 
 def _pull_reduction(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, full: Any) -> None:
@@ -242,9 +258,8 @@ def _pull_structural(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any,
         if name not in entry.operands and name != "out" and not isinstance(name, int):
             values[name] = value
         else:
-            values[name] = record.new(
-                np.asarray(value, node.dtype if name == "out" else None), source if sweep.graph else None
-            )
+            k = k if isinstance(k, Kept) else np.asarray(value, node.dtype if name == "out" else None)
+            values[name] = _with_node(k, node.dtype, source if sweep.graph else None)
     if entry.variadic:
         values["xs"] = [values.get(j) for j in range(len(inputs))]
         rules: list[Any] = [entry.adjoints] * len(inputs)

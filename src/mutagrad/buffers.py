@@ -52,9 +52,9 @@ class Window:
 
     __slots__ = ("array", "gives_way", "high", "kept", "low")
 
-    def __init__(self, array: np.ndarray, gives_way: str = "") -> None:
+    def __init__(self, array: np.ndarray, gives_way: str = "", kept: Kept | None = None) -> None:
         self.array, self.gives_way = array, gives_way
-        self.kept: Kept | None = Kept(array)
+        self.kept: Kept | None = kept or Kept(array)
         self.low = self.high = 0
 
     def live(self) -> bool:
@@ -96,6 +96,37 @@ def same_window(a: np.ndarray, b: np.ndarray) -> bool:
     )
 
 
+class _Memory:
+    """Presents an array's memory as writable; what is made from it keeps the array alive."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.base = array
+        described = dict(array.__array_interface__)
+        described["data"] = (described["data"][0], False)
+        self.__array_interface__ = described
+
+
+def writable_alias(array: np.ndarray) -> np.ndarray:
+    """The same elements through an array that can be written although `array` is locked."""
+    return np.asarray(_Memory(array))
+
+
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """The array at the bottom of a chain of views, also of views made by strides or by `writable_alias`."""
+    while True:
+        base: Any = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)
+        if not isinstance(base, np.ndarray):
+            return array
+        array = base
+
+
+# The buffers that NumPy arrays can lead to, by the identity of the array that owns the memory. A buffer
+# holds its owner, so an identity cannot be reused while its entry lives.
+known: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()
+
+
 class Buffer:
     """One piece of memory: its version, the windows kept of it, the leaves that live in it.
 
@@ -103,6 +134,7 @@ class Buffer:
     """
 
     __slots__ = (
+        "__weakref__",
         "_arrays",
         "_cells",
         "_classes",
@@ -114,10 +146,12 @@ class Buffer:
         "memory",
         "shared",
         "version",
+        "writable",
     )
 
     def __init__(self, memory: np.ndarray, born: int, shared: bool = False) -> None:
         self.memory, self.born, self.shared = memory, born, shared
+        self.writable = memory.flags.writeable
         self.version = 0
         self.leaves: list[weakref.ref[Any]] = []
         self._cells: dict[tuple[int, int], list[Window]] = {}
@@ -125,6 +159,11 @@ class Buffer:
         self._count, self._limit = 0, 64
         self._locks = 0
         self._arrays: list[weakref.ref[np.ndarray]] = []
+
+    @property
+    def locked(self) -> bool:
+        """Whether the user's arrays are read-only now because the memory is kept."""
+        return self._locks > 0
 
     @property
     def unkept(self) -> bool:
@@ -172,13 +211,19 @@ class Buffer:
                         seen.add(id(w))
                         yield w
 
+    def add_leaf(self, tensor: Any) -> None:
+        """Remember a leaf that requires grad; those that are gone are forgotten."""
+        self.leaves = [r for r in self.leaves if r() is not None and r() is not tensor]
+        self.leaves.append(weakref.ref(tensor))
+
     def watch(self, array: np.ndarray) -> None:
         """Remember a user's array on this memory, to be locked while the memory is kept."""
-        if not any(r() is array for r in self._arrays):
-            self._arrays = [r for r in self._arrays if r() is not None]
-            self._arrays.append(weakref.ref(array))
-            if self._locks and array.flags.writeable:
-                array.flags.writeable = False
+        if not array.flags.writeable or any(r() is array for r in self._arrays):
+            return
+        self._arrays = [r for r in self._arrays if r() is not None]
+        self._arrays.append(weakref.ref(array))
+        if self._locks:
+            array.flags.writeable = False
 
     def lock_arrays(self) -> None:
         """Make the user's arrays read-only, counted."""

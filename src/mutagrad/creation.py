@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from . import record
-from .buffers import Buffer, lock
+from .buffers import Buffer, known, lock, owner_of, writable_alias
 from .errors import DTypeError, ShapeError
 from .modes import tick
 from .node import Place, TensorState, kind_of
-from .operands import array_of, check_array, check_dtype, raw, stretched
+from .operands import array_of, check_array, check_dtype, raw
 from .tensors import Tensor
 
-# The place of each piece of NumPy memory that is shared, by the identity of the array that owns it. The
-# place's buffer holds the owner, so an identity cannot be reused while its entry lives.
-_shared: weakref.WeakValueDictionary[int, Place] = weakref.WeakValueDictionary()
+# The place that the tensors on a piece of shared NumPy memory have in common, by its buffer's identity. A
+# place holds its buffer, so an identity cannot be reused while its entry lives.
+_places: weakref.WeakValueDictionary[int, Place] = weakref.WeakValueDictionary()
 
 
 def _finish(t: Tensor, requires_grad: bool) -> Tensor:
@@ -82,7 +82,8 @@ def asarray(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     """A tensor that shares the memory of a NumPy array; a tensor is returned as it is, other data are copied.
 
     While a live graph keeps this memory the array is read-only, so NumPy refuses a write to it on the line
-    where it happens. Views, memoryviews and pointers taken from the array before are outside this promise.
+    where it happens. Views, memoryviews and pointers taken from the array before are outside this promise. An
+    array whose elements overlap (stretched, or a sliding window) is copied.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def asarray(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
         if dtype is not None and np.dtype(dtype) != data.dtype:
             data = data.astype(dtype)
         return _finish(data, requires_grad)
-    overlapping = isinstance(data, np.ndarray) and stretched(data)
+    overlapping = isinstance(data, np.ndarray) and _overlapping(data)
     if not isinstance(data, np.ndarray) or overlapping or (dtype is not None and np.dtype(dtype) != data.dtype):
         return tensor(data, dtype, requires_grad)
     check_array(data, "asarray")
@@ -118,27 +119,46 @@ def asarray(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
         return _finish(_share(data), requires_grad)
 
 
+def _overlapping(data: np.ndarray) -> bool:
+    """Whether elements may share memory, as in stretched arrays and sliding windows: such are copied."""
+    reach = data.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(data.strides, data.shape, strict=True) if n > 1):
+        if stride < reach and data.size:
+            return True
+        reach += (n - 1) * stride
+    return False
+
+
 def _share(data: np.ndarray) -> Tensor:
-    owner = data
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    place = _shared.get(id(owner))
-    if place is None:
+    owner = owner_of(data)
+    buffer = known.get(id(owner))
+    if buffer is None:
+        buffer = known[id(owner)] = Buffer(owner, tick(), shared=True)
+    if not buffer.shared:
+        # A view that `numpy()` gave of a tensor's memory: the same bytes, none of its history.
         seen = data.view(np.ndarray)
-        place = Place(Buffer(owner, tick(), shared=True), seen, None)
-        _shared[id(owner)] = place
+        place = Place(buffer, seen, None, detached=True)
     else:
-        seen = _again(data, place)
-    place.buffer.watch(owner)
-    place.buffer.watch(data)
-    made = Tensor(seen, None, kind_of(seen), None, place.buffer.born)
-    made._place = place
-    made._number = -1
+        seen = _seen(data, buffer)
+        found = _places.get(id(buffer))
+        place = Place(buffer, seen, None) if found is None else _joined(data, found)
+        _places[id(buffer)] = place
+        buffer.watch(owner)
+        buffer.watch(data)
+    made = Tensor(seen, None, kind_of(seen), None, buffer.born)
+    made._place, made._number = place, -1
     return made
 
 
-def _again(data: np.ndarray, place: Place) -> np.ndarray:
-    """A window on memory that is wrapped already, writable although the array may be locked now."""
+def _seen(data: np.ndarray, buffer: Buffer) -> np.ndarray:
+    """The array as we see it: writable for us also while the user's own is locked, if it was writable before."""
+    if data.flags.writeable:
+        return data.view(np.ndarray)
+    return writable_alias(data) if buffer.locked and buffer.writable else data.view(np.ndarray)
+
+
+def _joined(data: np.ndarray, place: Place) -> Place:
+    """The place of this memory, wide enough for one more window on it."""
     base = place.array
     if data.dtype != base.dtype:
         raise DTypeError(
@@ -155,33 +175,8 @@ def _again(data: np.ndarray, place: Place) -> np.ndarray:
                 "asarray: part of this memory is tracked through another window already; wrap the whole array first."
             )
         # Nothing is tracked yet, so the whole owner can become the base.
-        owner = place.buffer.memory
-        place.array = owner.view(np.ndarray)
-        place._layout = None
-        place.number += 1
-    return data.view(np.ndarray) if not base.flags.writeable else _writable(data, place)
-
-
-def _writable(data: np.ndarray, place: Place) -> np.ndarray:
-    if data.flags.writeable or data.size == 0:
-        return data.view(np.ndarray)
-    base = place.array
-    memory = base
-    while isinstance(memory.base, np.ndarray) and memory.base.flags.writeable:
-        memory = memory.base
-    offset = data.ctypes.data - base.ctypes.data
-    return np.lib.stride_tricks.as_strided(_at(base, offset), data.shape, data.strides)
-
-
-def _at(base: np.ndarray, offset: int) -> np.ndarray:
-    """A one-element window `offset` bytes from the first element of `base`."""
-    index = []
-    for stride, n in sorted(zip(base.strides, base.shape, strict=True), key=lambda p: -abs(p[0])):
-        step = offset // stride if stride and n > 1 else 0
-        index.append((stride, step))
-        offset -= step * stride
-    steps = dict(index)
-    return base[tuple(slice(steps[s], None) for s in base.strides)]
+        place.widen(_seen(place.buffer.memory, place.buffer))
+    return place
 
 
 def _filled(

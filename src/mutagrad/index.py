@@ -75,14 +75,14 @@ def getitem(t: Any, key: Any) -> Any:
         if _names_one(key, array.ndim):
             return _element(t, array, key if isinstance(key, tuple) else (key,))
         return view_of(t, _see(array, key))
-    except IndexError as error:
+    except (IndexError, ValueError, TypeError) as error:
         raise in_words(pick, [t], error) from None
 
 
 def _names_one(key: Any, ndim: int) -> bool:
     """Whether a basic index is an integer for every axis."""
     parts = key if isinstance(key, tuple) else (key,)
-    return len(parts) == ndim > 0 and all(isinstance(p, int | np.integer) for p in parts)
+    return len(parts) == ndim and all(isinstance(p, int | np.integer) for p in parts)
 
 
 def _element(t: Any, array: np.ndarray, key: tuple[int, ...]) -> Any:
@@ -111,7 +111,7 @@ def setitem(target: Any, key: Any, value: Any, op: str = "setitem") -> Any:
     basic = _is_basic(key)
     try:
         seen = _see(array, key) if basic else array[key]
-    except IndexError as error:
+    except (IndexError, ValueError, TypeError) as error:
         raise in_words(put, [target], error) from None
     if basic:
         return assign(op, target, seen, value, here)
@@ -149,7 +149,7 @@ def add_at(target: Any, indices: Any, value: Any) -> Any:
     key = plain_key(indices)
     try:
         seen = np.asarray(array[key])
-    except IndexError as error:
+    except (IndexError, ValueError, TypeError) as error:
         raise in_words(added, [target], error) from None
     return _put("add_at", target, key, seen, value, here, added)
 
@@ -202,10 +202,16 @@ def _winners(shape: tuple[int, ...], key: Any, window: tuple[int, ...]) -> np.nd
     parts = key if isinstance(key, tuple) else (key,)
     if not any(isinstance(p, np.ndarray) and p.dtype != np.bool_ and p.size > 1 for p in parts):
         return None
-    flat = np.arange(int(np.prod(shape))).reshape(shape)[key].ravel()
+    if len(parts) == 1:
+        # One index array: which rows it names says it all, however large they are.
+        rows = np.asarray(parts[0])
+        names, marks = rows % shape[0], rows.shape + (1,) * (len(window) - rows.ndim)
+    else:
+        names, marks = np.arange(int(np.prod(shape))).reshape(shape)[key], window
+    flat = names.ravel()
     _, last = np.unique(flat[::-1], return_index=True)
     if last.size == flat.size:
         return None
     lasting = np.zeros(flat.size)
     lasting[flat.size - 1 - last] = 1.0
-    return lasting.reshape(window)
+    return lasting.reshape(marks)

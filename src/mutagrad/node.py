@@ -111,6 +111,11 @@ class Place:
         self.number = 0
         self._layout: tuple[Layout, int] | None = None
 
+    def widen(self, array: np.ndarray) -> None:
+        """Make a larger array the base; nothing may be tracked yet."""
+        self.array, self._layout = array, None
+        self.number += 1
+
     def layout(self) -> tuple[Layout, int]:
         """How the base lies in memory, and the address of its first byte."""
         if self._layout is None:

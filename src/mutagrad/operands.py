@@ -73,7 +73,10 @@ def operand(x: Any, op: str) -> Any:
     if isinstance(x, list | tuple):
         if any(isinstance(e, TensorState) for e in x):
             raise DTypeError(f"{op}: got a {type(x).__name__} of tensors; join them with mg.stack first.")
-        made = np.asarray(x)
+        try:
+            made = np.asarray(x)
+        except ValueError as error:
+            raise ShapeError(f"{op}: {str(error).rstrip('.')}.") from None
         check_dtype(made.dtype, op)
         return made
     if isinstance(x, complex):

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from . import index, record, write
+from .buffers import known, owner_of
 from .errors import DTypeError, GradientCutWarning, ShapeError, describe
 from .fast import binary, unary
 from .modes import recording
 from .node import TensorState, node_of
 from .operands import array_of, dtype_of, operand, raw, shape_of
 from .ops import OPS
+from .record import place_of
 
 add, subtract, multiply, divide, power = (OPS[n] for n in ("add", "subtract", "multiply", "divide", "power"))
 
@@ -124,6 +126,15 @@ class Operators(TensorState):
     def __abs__(self) -> Any:
         return unary(OPS["absolute"], self)
 
+    def __iand__(self, other: Any) -> Any:
+        return write.overwrite("__iand__", self, self & other)
+
+    def __ior__(self, other: Any) -> Any:
+        return write.overwrite("__ior__", self, self | other)
+
+    def __ixor__(self, other: Any) -> Any:
+        return write.overwrite("__ixor__", self, self ^ other)
+
     def __and__(self, other: Any) -> Any:
         return _bitwise(np.bitwise_and, self, other)
 
@@ -140,7 +151,11 @@ class Operators(TensorState):
 
     def numpy(self) -> np.ndarray:
         """A read-only NumPy view of the memory."""
-        seen = array_of(self)[...].view()
+        array, buffer = array_of(self), place_of(self).buffer
+        if owner_of(array) is owner_of(buffer.memory):
+            # Should the view come back through `asarray`, it is known whose memory it is.
+            known.setdefault(id(owner_of(array)), buffer)
+        seen = array.view()
         seen.flags.writeable = False
         return seen
 

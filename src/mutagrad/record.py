@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import weakref
 from collections.abc import Sequence
 from types import CodeType
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import run
-from .buffers import Buffer, Kept, LockedKept, Window, lock
+from .buffers import Buffer, Kept, LockedKept, Window, lock, writable_alias
 from .errors import DTypeError, ShapeError, describe
 from .modes import policy_in_force, recording, tick
 from .node import Node, Place, TensorState, born, kind_of, node_of
@@ -49,6 +48,8 @@ def inside(code: CodeType) -> bool:
     """Whether code is the library's own; the main job counts as a user's program."""
     found = internal.get(code)
     if found is None:
+        if len(internal) > 10_000:  # a program that makes code as it runs
+            internal.clear()
         path = code.co_filename
         found = internal[code] = path.startswith(PACKAGE) and os.path.basename(path) not in PROGRAMS
     return found
@@ -84,12 +85,14 @@ def place_of(t: Any) -> Place:
     if t._place is None:
         array = array_of(t)
         with lock:
+            if t._place is not None:
+                return t._place
             buffer = Buffer(array, t._born)
             place = Place(buffer, array, t._node)
             if t._window is not None and t._window.kept is not None:
                 buffer.register(t._window)
             if t._leaf:
-                buffer.leaves.append(weakref.ref(t))
+                buffer.add_leaf(t)
             t._number, t._place = 0, place
     return t._place
 
@@ -98,7 +101,7 @@ def view_of(t: Any, array: np.ndarray) -> Any:
     """A tensor on a window of another's memory."""
     place = place_of(t)
     if not array.flags.writeable and array_of(t).flags.writeable and not stretched(array):
-        array.flags.writeable = True
+        array = writable_alias(array)
     view = Tensor(array, None, kind_of(array), None, t._born)
     view._place = place
     view._number = -1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,7 +120,7 @@ class Tensor(Operators):
         holder.leaf = True
         self._restart(node)
         if self._place is not None:
-            self._place.buffer.leaves.append(weakref.ref(self))
+            self._place.buffer.add_leaf(self)
         return self
 
     def _restart(self, node: Node | None) -> None:

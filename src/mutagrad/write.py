@@ -84,17 +84,8 @@ class Write:
         shape, dtype = self.place.array.shape, self.place.array.dtype
         if node is None and base is not None and self.whole and not self.forget:
             # Overwritten by a constant, it stays tracked: a backward through it is no error and finds nothing.
-            return Node(
-                write_window,
-                (None, None),
-                (),
-                None,
-                self.place.geometry(self.array),
-                tick(),
-                shape,
-                dtype,
-                *self.site,
-            )
+            geometry = self.place.geometry(self.array)
+            return Node(write_window, (None, None), (), None, geometry, tick(), shape, dtype, *self.site)
         if self.whole or (node is None and base is None):
             return node
         return born(write_window, (base, node), (), None, self.place.geometry(self.array), shape, dtype, self.site)
@@ -132,20 +123,25 @@ def apply(entry: Entry, target: Any, args: Sequence[Any], op: str = "", where: A
         if compute is not None and compute == array.dtype:
             return _elementwise(entry, target, operands, op, here)
         args, params = operands, {}
+    return _beside(entry, target, args, params, op, here, where)
+
+
+def _beside(
+    entry: Entry, target: Any, args: Sequence[Any], params: dict[str, Any], op: str, here: judge.Site, where: Any = True
+) -> Any:
+    """Compute into new memory, then overwrite the target: for what has no kernel that works in place."""
+    array = target_array(target, op)
     with lock:
-        # Compute beside, then write.
         copies: dict[int, Any] = {}
         buffer = place_of(target).buffer
-        safe = [
-            _shadow(a, copies)
-            if isinstance(a, TensorState)
-            and a._place is not None
-            and a._place.buffer is buffer
-            and entry.differentiable
-            else a
-            for a in args
-        ]
-        computed = entry(*safe, **params)
+
+        def safe(a: Any) -> Any:
+            if isinstance(a, list | tuple):
+                return [safe(b) for b in a]
+            near = isinstance(a, TensorState) and a._place is not None and a._place.buffer is buffer
+            return _shadow(a, copies) if near and entry.differentiable else a
+
+        computed = entry(*map(safe, args), **params)
         if where is not True:
             computed = select(where, computed, _shadow(target, copies))
         return assign(op, target, array, computed, here, exact=True)
@@ -278,12 +274,10 @@ def overwrite(op: str, target: Any, value: Any) -> Any:
 
 def into(entry: Entry, target: Any, args: Sequence[Any], kwargs: dict[str, Any], op: str) -> Any:
     """`apply` with arguments as a NumPy function got them."""
-    bound = bind(entry, tuple(args), kwargs)
-    operands = [bound.pop(o) for o in entry.operands]
     if entry.variadic:
-        with lock:
-            return assign(op, target, target_array(target, op), entry(*operands, **bound), site(2), exact=True)
-    return apply(entry, target, operands, op, **bound)
+        return _beside(entry, target, args, kwargs, op, site(2))
+    bound = bind(entry, tuple(args), kwargs)
+    return apply(entry, target, [bound.pop(o) for o in entry.operands], op, **bound)
 
 
 def copyto(target: Any, source: Any, where: Any = True) -> None:
