@@ -1,35 +1,40 @@
 """Fast paths: `elementwise` without ceremony for scalars and contiguous one-dimensional arrays.
 
-They decide nothing: whatever is not the common case goes to `record.elementwise`. Objects are filled in
-line rather than by their constructors, since a constructor's call costs as much as the kernel.
+They decide nothing: whatever is not the common case goes to `record.elementwise`. Each op gets functions of
+its own, so that what does not change is at hand, and objects are filled in line, since a constructor's call
+costs as much as the kernel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import _getframe
 from typing import Any
 
+import numpy as np
 from numpy import empty as _empty
 
 from . import record, run
 from .buffers import lock
 from .modes import recording, tick
-from .node import Node, TensorState, node_of
+from .node import Node, TensorState, born, node_of
 from .operands import SCALAR_TYPES, resolve
 from .ops import Elementwise
-from .record import elementwise, inside, internal, keep
+from .record import elementwise, inside, internal, keep, site
 from .run import FLOAT64
 
 _new = object.__new__
 
+# What an operator takes beside a tensor; anything else gets its own say.
+KNOWN = (TensorState, float, int, np.ndarray, np.generic, list, tuple)
 
-def _prepare(entry: Elementwise, key: Any) -> tuple[Any, ...] | None:
+
+def _prepare(entry: Elementwise, kinds: tuple[str, ...]) -> tuple[Any, ...] | None:
     """The fast case of these kinds of operands, or None; "w" stands for a Python float.
 
     It is the code, the result's kind and dtype, which operands are arrays (bit 1 for the first, 2 for the
     second), and the plans by which operands are tracked, None where the op has no derivative.
     """
-    kinds = (key,) if isinstance(key, str) else key
     found = [k for k in kinds if k != "w"]
     if "" in kinds or not found or len({k[0] for k in found}) > 1:
         return None
@@ -47,174 +52,192 @@ def _prepare(entry: Elementwise, key: Any) -> tuple[Any, ...] | None:
     if entry.differentiable:
         plans = [entry.plan(tuple(bool(m & 1 << k) for k in range(len(kinds)))) for m in range(1 << len(kinds))]
     arrays = sum(1 << k for k, a in enumerate(flat) if a)
-    fast = entry.fast[key] = (call, letter + ("1" if any(flat) else "0"), dtype, arrays, plans)
-    return fast
+    return call, letter + ("1" if any(flat) else "0"), dtype, arrays, plans
 
 
-def unary(entry: Elementwise, x: Any, locked: bool = False) -> Any:
-    """`elementwise` for one tensor; the common cases without ceremony."""
-    fast = entry.fast.get(x._kind)
-    if fast is None:
-        fast = _prepare(entry, x._kind)
-        if fast is None:
-            return elementwise(entry, x)
-    call, kind, dtype, arrays, plans = fast
-    t = _new(record.Tensor)
-    t._place = t._window = t._holder = t._node = None
-    t._kind = kind
-    t._born = number = tick()
-    if not arrays:
-        # The node is read before the array is found missing: no write can have come between.
+def _kind(x: Any) -> str:
+    return x._kind if isinstance(x, TensorState) else "w" if type(x) is float else ""
+
+
+def unary_of(entry: Elementwise, depth: int = 1) -> Callable[[Any], Any]:
+    """The function of one tensor that runs and records an op; the user calls it from `depth` frames above."""
+    fasts = entry.fast
+
+    def unary(x: Any) -> Any:
+        try:
+            call, kind, dtype, arrays, plans = fasts[x._kind]
+        except (KeyError, AttributeError, TypeError):
+            if not isinstance(x, TensorState) or fasts.setdefault(x._kind, _prepare(entry, (x._kind,))) is None:
+                return elementwise(entry, x)
+            call, kind, dtype, arrays, plans = fasts[x._kind]
+        # The node is read before the memory is found to be nobody else's: no write can have come between.
         node = x._node
-        if x._array is None:
+        array = x._array
+        kept: tuple[Any, ...] = ()
+        if not arrays:
+            if array is not None:
+                return _in_memory(entry, fasts[x._kind], (x,))
             given = x._value
+            value = call(given)
+            out = None
+            shape: tuple[int, ...] = ()
         else:
-            node, given = _together(x)
-        t._array = None
-        t._value = value = call(given)
+            if x._place is not None:
+                return _in_memory(entry, fasts[x._kind], (x,))
+            shape = array.shape
+            out = _empty(shape) if dtype is FLOAT64 else _empty(shape, dtype)
+            call(out, array)
+            value = None
+        t = _new(record.Tensor)
+        t._place = t._window = t._holder = t._node = None
+        t._array, t._value, t._kind = out, value, kind
+        t._born = number = tick()
         if node is None or plans is None or not recording.get():
             return t
-        shape: tuple[int, ...] = ()
         plan = plans[1]
         mask = plan.mask
-        kept = (given,) if mask == 1 else (value,) if mask == 2 else (given, value) if mask else ()
-    else:
-        array = x._array
-        shape = array.shape
-        t._value = None
-        t._array = out = _empty(shape) if dtype is FLOAT64 else _empty(shape, dtype)
-        if plans is None or not recording.get():
-            call(out, array)
-            return t
-        # The lock is needed where a write may come between: not for memory that nobody else has seen or
-        # written, as long as that is still so when what is kept has been noted.
-        own = x._place is None
-        if not own and not locked:
-            with lock:
-                return unary(entry, x, True)
-        node = x._node if own else node_of(x)
-        call(out, array)
-        if node is None:
-            return t
-        plan = plans[1]
-        mask = plan.mask
-        if not mask:
-            kept = ()
-        elif mask == 1:
-            window = x._window
-            kept = (window.kept or keep(x) if own and window is not None else keep(x),)
-        else:
-            kept = (keep(t),) if mask == 2 else (keep(x), keep(t))
-        if own and x._place is not None:
-            return elementwise(entry, x)
-    t._node = n = _new(Node)
-    n.params = n.holder = None
-    n.entry, n.plan, n.number, n.shape, n.dtype, n.inputs, n.kept = entry, plan, number, shape, dtype, (node,), kept
-    frame = _getframe(2)
-    code = frame.f_code
-    if internal.get(code, True):
-        frame = _outside(frame)
+        if not arrays:
+            kept = (given,) if mask == 1 else (value,) if mask == 2 else (given, value) if mask else ()
+        elif mask:
+            if mask == 1:
+                window = x._window
+                kept = ((window and window.kept) or keep(x),)
+            else:
+                kept = (keep(t),) if mask == 2 else (keep(x), keep(t))
+            if x._place is not None:
+                return elementwise(entry, x)
+        t._node = n = _new(Node)
+        n.params = n.holder = None
+        n.entry, n.plan, n.number, n.shape, n.dtype, n.inputs, n.kept = entry, plan, number, shape, dtype, (node,), kept
+        frame = _getframe(depth)
         code = frame.f_code
-    n.code, n.instruction = code, frame.f_lasti
-    if node.inputs is None:
-        n.release()
-    return t
+        if internal.get(code, True):
+            frame = _outside(frame)
+            code = frame.f_code
+        n.code, n.instruction = code, frame.f_lasti
+        if node.inputs is None:
+            n.release()
+        return t
+
+    return unary
 
 
-def binary(entry: Elementwise, x: Any, y: Any, locked: bool = False) -> Any:
-    """`elementwise` for two operands; the common cases without ceremony."""
-    kx = x._kind if isinstance(x, TensorState) else "w" if type(x) is float else ""
-    ky = y._kind if isinstance(y, TensorState) else "w" if type(y) is float else ""
-    fast = entry.fast.get((kx, ky))
-    if fast is None:
-        fast = _prepare(entry, (kx, ky))
+def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Callable[[Any, Any], Any]:
+    """The function of two operands that runs and records an op; as an operator it leaves strangers to themselves."""
+    fasts = entry.fast
+
+    def prepared(x: Any, y: Any) -> Any:
+        kinds = _kind(x), _kind(y)
+        if kinds not in fasts:
+            fasts[kinds] = _prepare(entry, kinds)
+        return fasts[kinds]
+
+    def binary(x: Any, y: Any) -> Any:
+        kx = x._kind if isinstance(x, TensorState) else "w" if type(x) is float else ""
+        ky = y._kind if isinstance(y, TensorState) else "w" if type(y) is float else ""
+        fast = fasts.get((kx, ky))
         if fast is None:
-            return elementwise(entry, x, y)
-    call, kind, dtype, arrays, plans = fast
-    t = _new(record.Tensor)
-    t._place = t._window = t._holder = t._node = None
-    t._kind = kind
-    t._born = number = tick()
-    kept: tuple[Any, ...] = ()
-    nx = ny = None
-    if not arrays:
-        # Each node is read before the array is found missing: no write can have come between.
-        if kx == "w":
-            vx = x
-        else:
-            nx = x._node
-            if x._array is None:
+            if operator and not (isinstance(x, KNOWN) and isinstance(y, KNOWN)):
+                return NotImplemented
+            fast = prepared(x, y)
+            if fast is None:
+                return elementwise(entry, x, y)
+        call, kind, dtype, arrays, plans = fast
+        nx = ny = None
+        kept: tuple[Any, ...] = ()
+        # Each node is read before the memory is found to be nobody else's: no write can have come between.
+        if not arrays:
+            if kx == "w":
+                vx = x
+            else:
+                nx = x._node
+                if x._array is not None:
+                    return _in_memory(entry, fast, (x, y))
                 vx = x._value
+            if ky == "w":
+                vy = y
             else:
-                nx, vx = _together(x)
-        if ky == "w":
-            vy = y
-        else:
-            ny = y._node
-            if y._array is None:
+                ny = y._node
+                if y._array is not None:
+                    return _in_memory(entry, fast, (x, y))
                 vy = y._value
+            value = call(vx, vy)
+            out = None
+            shape: tuple[int, ...] = ()
+        else:
+            if arrays == 3:
+                nx, ny = x._node, y._node
+                if x._place is not None or y._place is not None:
+                    return _in_memory(entry, fast, (x, y))
+                vx, vy = x._array, y._array
+                shape = vx.shape
+                if len(vy) != len(vx):
+                    return elementwise(entry, x, y)
+            elif arrays == 1:
+                nx = x._node
+                vx, vy = x._array, y
+                if ky != "w":
+                    ny, vy = y._node, y._value
+                if x._place is not None or (ky != "w" and y._array is not None):
+                    return _in_memory(entry, fast, (x, y))
+                shape = vx.shape
             else:
-                ny, vy = _together(y)
-        t._array = None
-        t._value = value = call(vx, vy)
+                ny = y._node
+                vx, vy = x, y._array
+                if kx != "w":
+                    nx, vx = x._node, x._value
+                if y._place is not None or (kx != "w" and x._array is not None):
+                    return _in_memory(entry, fast, (x, y))
+                shape = vy.shape
+            value = None
+            out = _empty(shape) if dtype is FLOAT64 else _empty(shape, dtype)
+            call(out, vx, vy)
+        t = _new(record.Tensor)
+        t._place = t._window = t._holder = t._node = None
+        t._array, t._value, t._kind = out, value, kind
+        t._born = number = tick()
         if (nx is None and ny is None) or plans is None or not recording.get():
             return t
-        shape: tuple[int, ...] = ()
         plan = plans[(nx is not None) + 2 * (ny is not None)]
         mask = plan.mask
-        if mask == 3:
-            kept = (vx, vy)
-        else:
-            kept = () if not mask else (vx,) if mask == 1 else (vy,) if mask == 2 else _given(mask, vx, vy, value)
-    else:
-        vx = x._array if arrays & 1 else x if kx == "w" else x.item()
-        vy = y._array if arrays & 2 else y if ky == "w" else y.item()
-        shape = vx.shape if arrays & 1 else vy.shape
-        if arrays == 3 and vy.shape != shape:
-            return elementwise(entry, x, y)
-        t._value = None
-        t._array = out = _empty(shape) if dtype is FLOAT64 else _empty(shape, dtype)
-        if plans is None or not recording.get():
-            call(out, vx, vy)
-            return t
-        # As in `unary`.
-        own = (kx == "w" or x._place is None) and (ky == "w" or y._place is None)
-        if not own and not locked:
-            with lock:
-                return binary(entry, x, y, True)
-        if kx != "w":
-            nx = x._node if x._place is None else node_of(x)
-        if ky != "w":
-            ny = y._node if y._place is None else node_of(y)
-        call(out, vx, vy)
-        if nx is None and ny is None:
-            return t
-        plan = plans[(nx is not None) + 2 * (ny is not None)]
-        mask = plan.mask
-        if own and arrays == 3 and mask == 3:
-            wx, wy = x._window, y._window
-            kept = ((wx and wx.kept) or keep(x), (wy and wy.kept) or keep(y))
+        if not arrays:
+            if mask == 3:
+                kept = (vx, vy)
+            elif mask:
+                kept = (vx,) if mask == 1 else (vy,) if mask == 2 else _given(mask, vx, vy, value)
         elif mask:
-            kept = _given(
-                mask,
-                keep(x) if mask & 1 and arrays & 1 else vx,
-                keep(y) if mask & 2 and arrays & 2 else vy,
-                keep(t) if mask & 4 else None,
-            )
-        if own and ((kx != "w" and x._place is not None) or (ky != "w" and y._place is not None)):
-            return elementwise(entry, x, y)
-    t._node = n = _new(Node)
-    n.params = n.holder = None
-    n.entry, n.plan, n.number, n.shape, n.dtype, n.inputs, n.kept = entry, plan, number, shape, dtype, (nx, ny), kept
-    frame = _getframe(2)
-    code = frame.f_code
-    if internal.get(code, True):
-        frame = _outside(frame)
+            if arrays == 3 and mask == 3:
+                wx, wy = x._window, y._window
+                kept = ((wx and wx.kept) or keep(x), (wy and wy.kept) or keep(y))
+            else:
+                kx_ = keep(x) if mask & 1 and arrays & 1 else vx
+                ky_ = keep(y) if mask & 2 and arrays & 2 else vy
+                kept = _given(mask, kx_, ky_, keep(t) if mask & 4 else None)
+            # Still nobody else's, now that what is kept has been noted?
+            if (arrays & 1 and x._place is not None) or (arrays & 2 and y._place is not None):
+                return elementwise(entry, x, y)
+        t._node = n = _new(Node)
+        n.params = n.holder = None
+        n.entry, n.plan, n.number, n.shape, n.dtype, n.inputs, n.kept = (
+            entry,
+            plan,
+            number,
+            shape,
+            dtype,
+            (nx, ny),
+            kept,
+        )
+        frame = _getframe(depth)
         code = frame.f_code
-    n.code, n.instruction = code, frame.f_lasti
-    if (nx is None or nx.inputs is None) and (ny is None or ny.inputs is None):
-        n.release()
-    return t
+        if internal.get(code, True):
+            frame = _outside(frame)
+            code = frame.f_code
+        n.code, n.instruction = code, frame.f_lasti
+        if (nx is None or nx.inputs is None) and (ny is None or ny.inputs is None):
+            n.release()
+        return t
+
+    return binary
 
 
 def _given(mask: int, *values: Any) -> tuple[Any, ...]:
@@ -222,10 +245,38 @@ def _given(mask: int, *values: Any) -> tuple[Any, ...]:
     return tuple([v for k, v in enumerate(values) if mask & 1 << k])
 
 
-def _together(x: Any) -> tuple[Node | None, float]:
-    """Node and value of a scalar that lies in memory."""
+def _in_memory(entry: Elementwise, fast: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
+    """The same for operands that others see or have written: node, value and what is kept are read together."""
+    call, kind, dtype, arrays, plans = fast
+    values, nodes = [], []
+    recorded = plans is not None and recording.get()
     with lock:
-        return node_of(x), x._array.item()
+        for k, a in enumerate(operands):
+            tensor = isinstance(a, TensorState)
+            nodes.append(node_of(a) if recorded and tensor else None)
+            if tensor:
+                values.append(a._array if arrays & 1 << k else a._value if a._array is None else a._array.item())
+            else:
+                values.append(a)
+        if not arrays:
+            t = record.Tensor(None, call(*values), kind, None, tick())
+        else:
+            shapes = {v.shape for k, v in enumerate(values) if arrays & 1 << k}
+            if len(shapes) > 1:
+                return elementwise(entry, *operands)
+            out = _empty(shapes.pop(), dtype)
+            call(out, *values)
+            t = record.Tensor(out, None, kind, None, tick())
+        plan = plans[sum(1 << k for k, n in enumerate(nodes) if n is not None)] if recorded else None
+        if plan is None or not any(n is not None for n in nodes):
+            return t
+        kept = tuple(
+            [keep(t) if p < 0 else keep(operands[p]) if arrays & 1 << p else values[p] for p in plan.positions]
+        )
+        shape = () if t._array is None else t._array.shape
+        t._node = born(entry, tuple(nodes), kept, plan, None, shape, dtype, site(3))
+        t._born = t._node.number
+    return t
 
 
 def _outside(frame: Any) -> Any:

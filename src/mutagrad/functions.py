@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import write
-from .fast import binary, unary
+from .fast import binary_of, unary_of
 from .ops import OPS, Composite, Elementwise, Entry, Structural
 from .record import elementwise
 from .tensors import Tensor
@@ -17,18 +17,16 @@ from .tensors import Tensor
 def function_of(entry: Entry) -> Callable[..., Any]:
     """The public function of an entry, with its signature and docstring."""
     if isinstance(entry, Elementwise) and len(entry.operands) == 1:
+        unary = unary_of(entry, 2)
 
         def function(x: Any, *, out: Any = None) -> Any:
-            if out is not None:
-                return write.apply(entry, out, (x,), f"{entry.name}(out=)")
-            return unary(entry, x) if type(x) is Tensor else elementwise(entry, x)
+            return unary(x) if out is None else write.apply(entry, out, (x,), f"{entry.name}(out=)")
 
     elif isinstance(entry, Elementwise) and len(entry.operands) == 2:
+        binary = binary_of(entry, 2)
 
         def function(x: Any, y: Any, *, out: Any = None) -> Any:  # type: ignore[misc]
-            if out is not None:
-                return write.apply(entry, out, (x, y), f"{entry.name}(out=)")
-            return binary(entry, x, y)
+            return binary(x, y) if out is None else write.apply(entry, out, (x, y), f"{entry.name}(out=)")
 
     elif isinstance(entry, Elementwise):
 
@@ -114,9 +112,7 @@ def _method(entry: Entry) -> Callable[..., Any]:
             return entry(self, *args, **kwargs)
 
     elif isinstance(entry, Elementwise) and len(entry.operands) == 1:
-
-        def method(self: Any) -> Any:  # type: ignore[misc]
-            return unary(entry, self)
+        method = unary_of(entry)  # type: ignore[assignment]
 
     method.__name__, method.__doc__ = entry.name, document(entry)
     return method

@@ -11,7 +11,7 @@ import numpy as np
 from . import index, record, write
 from .buffers import known, owner_of
 from .errors import DTypeError, GradientCutWarning, ShapeError, describe
-from .fast import binary, unary
+from .fast import KNOWN, binary_of, unary_of
 from .modes import recording
 from .node import TensorState, node_of
 from .operands import array_of, dtype_of, operand, raw, shape_of
@@ -21,38 +21,30 @@ from .record import place_of
 add, subtract, multiply, divide, power = (OPS[n] for n in ("add", "subtract", "multiply", "divide", "power"))
 
 
-# What an operator takes beside a tensor; anything else gets its own say.
-_KNOWN = (TensorState, float, int, np.ndarray, np.generic, list, tuple)
-
-
 def _operator(entry: Any) -> Callable[[Any, Any], Any]:
-    def operate(self: Any, other: Any) -> Any:
-        if type(other) is type(self) or isinstance(other, _KNOWN):
-            return binary(entry, self, other)
-        return NotImplemented
-
-    return operate
+    return binary_of(entry, operator=True)
 
 
 def _reflected(entry: Any) -> Callable[[Any, Any], Any]:
+    binary = binary_of(entry, depth=2, operator=True)
+
     def operate(self: Any, other: Any) -> Any:
-        if isinstance(other, float | int | np.ndarray | np.generic | list | tuple):
-            return binary(entry, other, self)
-        return NotImplemented
+        return binary(other, self)
 
     return operate
 
 
 def _augmented(entry: Any) -> Callable[[Any, Any], Any]:
     def operate(self: Any, other: Any) -> Any:
-        if isinstance(other, TensorState | float | int | np.ndarray | np.generic | list | tuple):
+        if isinstance(other, KNOWN):
             return write.apply(entry, self, (self, other))
         return NotImplemented
 
     return operate
 
 
-_power = _operator(power)
+_power = binary_of(power, depth=2, operator=True)
+_square = unary_of(OPS["square"], 2)
 
 
 def _bitwise(ufunc: Any, *operands: Any) -> Any:
@@ -105,7 +97,7 @@ class Operators(TensorState):
 
     def __pow__(self, other: Any) -> Any:
         if type(other) in (int, float) and other == 2:
-            return unary(OPS["square"], self)
+            return _square(self)
         return _power(self, other)
 
     def __matmul__(self, other: Any) -> Any:
@@ -117,14 +109,7 @@ class Operators(TensorState):
     def __imatmul__(self, other: Any) -> Any:
         return write.apply(OPS["matmul"], self, (self, other))
 
-    def __neg__(self) -> Any:
-        return unary(OPS["negative"], self)
-
-    def __pos__(self) -> Any:
-        return unary(OPS["positive"], self)
-
-    def __abs__(self) -> Any:
-        return unary(OPS["absolute"], self)
+    __neg__, __pos__, __abs__ = unary_of(OPS["negative"]), unary_of(OPS["positive"]), unary_of(OPS["absolute"])
 
     def __iand__(self, other: Any) -> Any:
         return write.overwrite("__iand__", self, self & other)
