@@ -60,7 +60,10 @@ class Sweep:
 
     def run(self, wanted: Iterable[Node] = ()) -> None:
         """Sweep until nothing is left; cotangents of `wanted` nodes and of holders end up in `found`."""
-        stop = set(wanted)
+        with np.errstate(all="ignore"):  # what overflows or is nan is so silently, as in the kernels
+            self._run(set(wanted))
+
+    def _run(self, stop: set[Node]) -> None:
         heap, slots = self.heap, self.slots
         while heap:
             _, node = heapq.heappop(heap)
@@ -380,7 +383,7 @@ def backward(t: Any, gradient: Any = None, retain_graph: bool = False, create_gr
     with Switch(modes.recording, create_graph):
         start(sweep, t, first)
         sweep.run()
-        with lock:
+        with lock, np.errstate(all="ignore"):
             fresh = [(n.holder, _accumulated(n, slot, create_graph)) for n, slot in sweep.found.items()]
 
             def deliver() -> None:

@@ -170,6 +170,12 @@ class Buffer:
         """Whether no window was ever kept, or all were dropped."""
         return self._count == 0
 
+    def guarded(self, recorded: bool) -> bool:
+        """Whether a write needs judging: there is a kept window, an array of the user's, or a leaf."""
+        if self._count:
+            self._prune()
+        return bool(self._count or self.shared or (recorded and self.leaves))
+
     def register(self, window: Window) -> None:
         """Enter a kept window into the grid."""
         window.low, window.high = bounds(window.array)

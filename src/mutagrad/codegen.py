@@ -68,13 +68,15 @@ class Printer:
         self.functions.add(forward.__name__)
         return f"{forward.__name__}({', '.join(args)})"
 
-    def module(self, doc: str, function: str, args: Sequence[str], body: Sequence[str], fast: bool = False) -> str:
-        """The whole module of one kernel."""
+    def module(
+        self, doc: str, function: str, args: Sequence[str], body: Sequence[str], fast: bool = False, loop: bool = True
+    ) -> str:
+        """The whole module of one kernel; only one with a loop is worth letting other threads run meanwhile."""
         lines = [f"{name} = inlined(fastmath.{name})" for name in sorted(self.functions)]
         lines += [f"{name} = {self.type}({text})" for text, name in self.constants.items()]
         if lines:
             lines.append("")
-        lines += ["", f"@kernel(reassociate={fast})", f"def {function}({', '.join(args)}):"]
+        lines += ["", f"@kernel(reassociate={fast}, release={loop})", f"def {function}({', '.join(args)}):"]
         lines += ["    " + line for line in body]
         return HEADER.format(doc=doc) + "\n".join(lines) + "\n"
 
@@ -117,7 +119,7 @@ class Kernel:
             lines = printer.expression(self.outputs, dict(zip(self.inputs, self.inputs, strict=True)))
             cut = len(lines) - len(self.outputs)
             body = [*lines[:cut], f"return {', '.join(lines[cut:])}"]
-            return function, printer.module(doc, function, self.inputs, body)
+            return function, printer.module(doc, function, self.inputs, body, loop=False)
         outs = [f"out{k}" for k in range(len(self.outputs))]
         index = ", ".join(f"i{d}" for d in range(max(depth, 1)))
         read = expr.free_names(self.outputs)

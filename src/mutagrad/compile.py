@@ -49,10 +49,13 @@ def inlined(function: Callable[..., Any]) -> Any:
     return _inlined[function]
 
 
-def kernel(reassociate: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """The decorator of every generated kernel. Never nnan or ninf: results stay right for nan and inf."""
+def kernel(reassociate: bool, release: bool) -> Callable[[Callable[..., Any]], Any]:
+    """The decorator of every generated kernel. Never nnan or ninf: results stay right for nan and inf.
+
+    Sums may be reassociated; `release` gives up the interpreter's lock while the kernel runs.
+    """
     flags = {"contract", "reassoc"} if reassociate else {"contract"}
-    return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=flags)
+    return numba.njit(cache=True, nogil=release, error_model="numpy", fastmath=flags)
 
 
 def array(dtype: str, ndim: int, contiguous: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Fast paths: `elementwise` without ceremony for scalars and contiguous one-dimensional arrays.
+"""Fast paths: `elementwise` without ceremony for scalars and contiguous arrays of one shape.
 
 They decide nothing: whatever is not the common case goes to `record.elementwise`. Each op gets functions of
 its own, so that what does not change is at hand, and objects are filled in line, since a constructor's call
@@ -33,7 +33,8 @@ def _prepare(entry: Elementwise, kinds: tuple[str, ...]) -> tuple[Any, ...] | No
     """The fast case of these kinds of operands, or None; "w" stands for a Python float.
 
     It is the code, the result's kind and dtype, which operands are arrays (bit 1 for the first, 2 for the
-    second), and the plans by which operands are tracked, None where the op has no derivative.
+    second, 4 if they have several axes), and the plans by which operands are tracked, None where the op has no
+    derivative.
     """
     found = [k for k in kinds if k != "w"]
     if "" in kinds or not found or len({k[0] for k in found}) > 1:
@@ -42,8 +43,13 @@ def _prepare(entry: Elementwise, kinds: tuple[str, ...]) -> tuple[Any, ...] | No
     dtype = SCALAR_TYPES[letter + "0"]
     if resolve(entry, tuple(float if k == "w" else dtype for k in kinds))[0] is not dtype:
         return None
-    flat = [k[-1] == "1" for k in kinds]
+    ranks = {k[-1] for k in kinds if k[-1] in "1n"}
+    if len(ranks) > 1:
+        return None
+    rank = ranks.pop() if ranks else "0"
+    flat = [k[-1] in "1n" for k in kinds]
     letters = "".join("a" if a else "s" for a in flat)
+    call: Callable[..., Any]
     if entry.python is not None and letter == "d" and not any(flat):
         call = entry.python
     else:
@@ -52,11 +58,25 @@ def _prepare(entry: Elementwise, kinds: tuple[str, ...]) -> tuple[Any, ...] | No
     if entry.differentiable:
         plans = [entry.plan(tuple(bool(m & 1 << k) for k in range(len(kinds)))) for m in range(1 << len(kinds))]
     arrays = sum(1 << k for k, a in enumerate(flat) if a)
-    return call, letter + ("1" if any(flat) else "0"), dtype, arrays, plans
+    if rank == "n":
+        call, arrays = _flattened(call), arrays | 4
+    return call, letter + rank, dtype, arrays, plans
 
 
-def _kind(x: Any) -> str:
-    return x._kind if isinstance(x, TensorState) else "w" if type(x) is float else ""
+def case_of(entry: Elementwise, kinds: Any) -> tuple[Any, ...] | None:
+    """The fast case of a kind, or of a pair of kinds, prepared when it is first asked for."""
+    if kinds not in entry.fast:
+        entry.fast[kinds] = _prepare(entry, (kinds,) if isinstance(kinds, str) else kinds)
+    return entry.fast[kinds]
+
+
+def _flattened(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel of contiguous vectors, called with contiguous arrays of any rank."""
+
+    def flat(*operands: Any) -> None:
+        call(*[a if type(a) is float else a.reshape(-1) for a in operands])
+
+    return flat
 
 
 def unary_of(entry: Elementwise, depth: int = 1) -> Callable[[Any], Any]:
@@ -67,9 +87,10 @@ def unary_of(entry: Elementwise, depth: int = 1) -> Callable[[Any], Any]:
         try:
             call, kind, dtype, arrays, plans = fasts[x._kind]
         except (KeyError, AttributeError, TypeError):
-            if not isinstance(x, TensorState) or fasts.setdefault(x._kind, _prepare(entry, (x._kind,))) is None:
+            fast = case_of(entry, x._kind) if isinstance(x, TensorState) else None
+            if fast is None:
                 return elementwise(entry, x)
-            call, kind, dtype, arrays, plans = fasts[x._kind]
+            call, kind, dtype, arrays, plans = fast
         # The node is read before the memory is found to be nobody else's: no write can have come between.
         node = x._node
         array = x._array
@@ -82,15 +103,20 @@ def unary_of(entry: Elementwise, depth: int = 1) -> Callable[[Any], Any]:
             out = None
             shape: tuple[int, ...] = ()
         else:
-            if x._place is not None:
+            if arrays > 3 or x._place is not None:
                 return _in_memory(entry, fasts[x._kind], (x,))
             shape = array.shape
             out = _empty(shape) if dtype is FLOAT64 else _empty(shape, dtype)
             call(out, array)
             value = None
         t = _new(record.Tensor)
-        t._place = t._window = t._holder = t._node = None
-        t._array, t._value, t._kind = out, value, kind
+        t._place = None
+        t._window = None
+        t._holder = None
+        t._node = None
+        t._array = out
+        t._value = value
+        t._kind = kind
         t._born = number = tick()
         if node is None or plans is None or not recording.get():
             return t
@@ -107,11 +133,18 @@ def unary_of(entry: Elementwise, depth: int = 1) -> Callable[[Any], Any]:
             if x._place is not None:
                 return elementwise(entry, x)
         t._node = n = _new(Node)
-        n.params = n.holder = None
-        n.entry, n.plan, n.number, n.shape, n.dtype, n.inputs, n.kept = entry, plan, number, shape, dtype, (node,), kept
+        n.params = None
+        n.holder = None
+        n.entry = entry
+        n.plan = plan
+        n.number = number
+        n.shape = shape
+        n.dtype = dtype
+        n.inputs = (node,)
+        n.kept = kept
         frame = _getframe(depth)
         code = frame.f_code
-        if internal.get(code, True):
+        if internal.get(code.co_filename, True):
             frame = _outside(frame)
             code = frame.f_code
         n.code, n.instruction = code, frame.f_lasti
@@ -126,12 +159,6 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
     """The function of two operands that runs and records an op; as an operator it leaves strangers to themselves."""
     fasts = entry.fast
 
-    def prepared(x: Any, y: Any) -> Any:
-        kinds = _kind(x), _kind(y)
-        if kinds not in fasts:
-            fasts[kinds] = _prepare(entry, kinds)
-        return fasts[kinds]
-
     def binary(x: Any, y: Any) -> Any:
         kx = x._kind if isinstance(x, TensorState) else "w" if type(x) is float else ""
         ky = y._kind if isinstance(y, TensorState) else "w" if type(y) is float else ""
@@ -139,7 +166,7 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
         if fast is None:
             if operator and not (isinstance(x, KNOWN) and isinstance(y, KNOWN)):
                 return NotImplemented
-            fast = prepared(x, y)
+            fast = case_of(entry, (kx, ky))
             if fast is None:
                 return elementwise(entry, x, y)
         call, kind, dtype, arrays, plans = fast
@@ -165,6 +192,8 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
             out = None
             shape: tuple[int, ...] = ()
         else:
+            if arrays > 3:
+                return _in_memory(entry, fast, (x, y))
             if arrays == 3:
                 nx, ny = x._node, y._node
                 if x._place is not None or y._place is not None:
@@ -193,12 +222,17 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
             out = _empty(shape) if dtype is FLOAT64 else _empty(shape, dtype)
             call(out, vx, vy)
         t = _new(record.Tensor)
-        t._place = t._window = t._holder = t._node = None
-        t._array, t._value, t._kind = out, value, kind
+        t._place = None
+        t._window = None
+        t._holder = None
+        t._node = None
+        t._array = out
+        t._value = value
+        t._kind = kind
         t._born = number = tick()
         if (nx is None and ny is None) or plans is None or not recording.get():
             return t
-        plan = plans[(nx is not None) + 2 * (ny is not None)]
+        plan = plans[2] if nx is None else plans[1] if ny is None else plans[3]
         mask = plan.mask
         if not arrays:
             if mask == 3:
@@ -229,7 +263,7 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
         )
         frame = _getframe(depth)
         code = frame.f_code
-        if internal.get(code, True):
+        if internal.get(code.co_filename, True):
             frame = _outside(frame)
             code = frame.f_code
         n.code, n.instruction = code, frame.f_lasti

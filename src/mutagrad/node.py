@@ -146,7 +146,8 @@ class TensorState:
         The window on the memory. None for a scalar nobody has viewed or written: `_value` holds it.
     _value : float or None
     _kind : str
-        "d1", "f1" for contiguous one-dimensional arrays, "d0", "f0" for scalars, else "": which fast path serves.
+        "d1" for contiguous one-dimensional arrays, "dn" for those of more axes, "d0" for scalars, "f1", "fn", "f0"
+        likewise, else "": which fast path serves.
     _node, _number
         The node of the value, and where there is a place the move of it that the node belongs to.
     _place : Place or None
@@ -185,8 +186,8 @@ class TensorState:
 
 def kind_of(array: np.ndarray) -> str:
     """The `_kind` of a tensor on an array."""
-    if array.ndim < 2 and array.dtype.char in "df" and array.flags.c_contiguous:
-        return array.dtype.char + str(array.ndim)
+    if array.dtype.char in "df" and array.flags.c_contiguous:
+        return array.dtype.char + ("0", "1", "n")[min(array.ndim, 2)]
     return ""
 
 

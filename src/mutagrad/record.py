@@ -41,17 +41,16 @@ Tensor: Any = TensorState
 
 PACKAGE = os.path.dirname(__file__) + os.sep
 PROGRAMS = ("__main__.py", "nist.py")
-internal: dict[CodeType, bool] = {}
+# By file: whether it is the library's own. A code object as key would be hashed anew, all its bytecode, each time.
+internal: dict[str, bool] = {}
 
 
 def inside(code: CodeType) -> bool:
     """Whether code is the library's own; the main job counts as a user's program."""
-    found = internal.get(code)
+    path = code.co_filename
+    found = internal.get(path)
     if found is None:
-        if len(internal) > 10_000:  # a program that makes code as it runs
-            internal.clear()
-        path = code.co_filename
-        found = internal[code] = path.startswith(PACKAGE) and os.path.basename(path) not in PROGRAMS
+        found = internal[path] = path.startswith(PACKAGE) and os.path.basename(path) not in PROGRAMS
     return found
 
 

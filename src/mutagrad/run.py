@@ -92,6 +92,19 @@ def prepared(
     outs: list[np.ndarray] | None = None,
 ) -> tuple[Callable[..., Any], Sequence[Any], list[np.ndarray] | None]:
     """The compiled code for these inputs, its arguments, and the arrays it will fill (None: it returns floats)."""
+    if outs is None and len(shape) == 1:
+        # The common case: numbers and contiguous vectors of one length.
+        kinds = ""
+        for a in inputs:
+            if type(a) is float:
+                kinds += "s"
+            elif type(a) is np.ndarray and a.shape == shape and a.dtype is dtype and a.flags.c_contiguous:
+                kinds += "a"
+            else:
+                break
+        else:
+            outs = [np.empty(shape, dtype) for _ in kernel.outputs]
+            return variant(kernel, FLOATS[dtype], kinds, 0, cache), (*outs, *inputs), outs
     values: list[Any] = []
     kinds = ""
     flat = regular = True

@@ -15,14 +15,15 @@ import numpy as np
 from . import judge, run
 from .buffers import Window, lock, overlap, same_window
 from .errors import DTypeError, describe
-from .modes import recording, tick
+from .fast import case_of
+from .modes import recording, tick, transform
 from .node import Node, Place, TensorState, born, node_of
 from .operands import array_of, bind, broadcast, cast, dtype_spec, operand, operands_of, raw
 from .ops import Elementwise, Entry
 from .ops.elementwise import where as select
 from .ops.window import Geometry, dense_layout
 from .ops.window import write as write_window
-from .record import keep_operand, keep_written, nodes_of, place_of, site
+from .record import keep, keep_operand, keep_written, nodes_of, place_of, site
 
 
 class Write:
@@ -113,9 +114,12 @@ def apply(entry: Entry, target: Any, args: Sequence[Any], op: str = "", where: A
 
     `args` are all operands of the op, the target among them where it is one.
     """
+    here = site(2)
+    if type(entry) is Elementwise and where is True and isinstance(target, TensorState):
+        if not params and _quick(entry, target, args, here):
+            return target
     op = op or f"{entry.name}_"
     array = target_array(target, op)
-    here = site(2)
     if isinstance(entry, Elementwise) and where is True:
         operands, (compute, out_dtype) = operands_of(entry, args, params, op)
         judge.dtype(op, array, out_dtype, here)
@@ -124,6 +128,80 @@ def apply(entry: Entry, target: Any, args: Sequence[Any], op: str = "", where: A
             return _elementwise(entry, target, operands, op, here)
         args, params = operands, {}
     return _beside(entry, target, args, params, op, here, where)
+
+
+def _quick(entry: Elementwise, target: Any, args: Sequence[Any], here: judge.Site) -> bool:
+    """`_elementwise` without ceremony, where the judge has nothing to look at; False where it has.
+
+    That is: the target is a whole memory with no leaf, no kept window and no array of the user's in it, and the
+    first operand; the other operand is a number, the target itself, or another memory of the same shape.
+    """
+    if len(args) != len(entry.operands) or len(args) > 2 or args[0] is not target or transform.get() is not None:
+        return False
+    other: Any = args[1] if len(args) > 1 else None
+    kinds: Any = target._kind
+    if len(args) > 1:
+        kinds = kinds, other._kind if isinstance(other, TensorState) else "w" if type(other) is float else ""
+    fast = case_of(entry, kinds)
+    if fast is None:
+        return False
+    call, kind, dtype, arrays, plans = fast
+    if kind != target._kind or not arrays & 1 or plans is None:
+        return False
+    with lock:
+        array, place = target._array, place_of(target)
+        buffer = place.buffer
+        if array is not place.array or place.detached or not array.size or not array.flags.writeable:
+            return False
+        values: list[Any] = [array]
+        nodes = [place.node]
+        if len(args) > 1:
+            tensor = isinstance(other, TensorState)
+            value = other._array if arrays & 2 else other.item() if tensor else other
+            if arrays & 2 and other is not target:
+                if value.shape != array.shape or (other._place is not None and other._place.buffer is buffer):
+                    return False
+            values.append(value)
+            nodes.append(node_of(other) if tensor else None)
+        recorded = recording.get()
+        if buffer.guarded(recorded):
+            return False
+        node, number = place.node, place.number
+        if recorded:
+            number += 1
+            mask = sum(1 << k for k, n in enumerate(nodes) if n is not None)
+            if mask:
+                plan = plans[mask]
+                old = array.copy() if any(p >= 0 and values[p] is array for p in plan.positions) else None
+                kept = tuple(
+                    [
+                        keep_written(target) if p < 0
+                        else old if values[p] is array
+                        else keep(args[p]) if arrays & 1 << p
+                        else values[p]
+                        for p in plan.positions
+                    ]
+                )  # fmt: skip
+                node = born(entry, tuple(nodes), kept, plan, None, array.shape, dtype, here)
+        version = buffer.version + 1
+        done: list[Any] = []
+        try:
+            run.once(done, call, (array, *values))
+            _settle(target, node, number, version)
+        except BaseException:
+            # Once the kernel ran, the graph must say so, whatever struck in between.
+            if done:
+                _settle(target, node, number, version)
+            raise
+    return True
+
+
+def _settle(target: Any, node: Node | None, number: int, version: int) -> None:
+    """Say of a whole memory what was written to it."""
+    place = target._place
+    place.buffer.version = version
+    place.node = target._node = node
+    place.number = target._number = number
 
 
 def _beside(
