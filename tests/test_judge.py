@@ -265,6 +265,12 @@ def test_shape_dtype_and_writable():
         t += np.ones((2, 3))
     with refused("shape", t, error=mg.ShapeError):
         t[:2] = np.ones(3)
+    with refused("shape", t, error=mg.ShapeError):
+        np.sum(mg.ones((2, 2)), axis=0, out=t)
+    with refused("shape", t, error=mg.ShapeError):
+        np.sum(mg.ones(2), out=t)
+    np.add(mg.ones(1), 1.0, out=t)
+    np.testing.assert_array_equal(t.numpy(), [2, 2, 2])
     i = mg.tensor([1, 2, 3])
     with refused("int64", i, error=mg.DTypeError):
         i += 0.5

@@ -263,8 +263,10 @@ def test_numpy_view_is_read_only_and_live():
     with pytest.raises(ValueError, match="read-only"):
         seen[0] = 5.0
     exported = np.from_dlpack(t)
-    with pytest.raises(ValueError, match="read-only"):
-        exported[0] = 5.0
+    np.testing.assert_array_equal(exported, np.ones(3))
+    assert not np.shares_memory(exported, t.numpy())
+    with pytest.raises(mg.GradientError, match="detach"):
+        np.from_dlpack(leaf())
 
 
 def test_copies_and_pickles():
@@ -467,6 +469,19 @@ def test_creation():
     assert mg.asarray(mg.ones(2), dtype=np.float32).dtype == np.float32
     x = leaf(1.0)
     assert mg.asarray(x) is x
+
+
+def test_creation_does_not_cut_gradients_in_silence():
+    assert mg.grad(lambda x: mg.tensor([x, x * x, 3.0]).sum())(2.0) == 5.0
+    assert mg.grad(lambda x: mg.array([[x, 1.0], [2.0, x * x]]).sum())(2.0) == 5.0
+    assert mg.grad(lambda x: mg.full((3,), x).sum())(2.0) == 3.0
+    assert mg.grad(lambda x: mg.full_like(mg.ones(2), x).sum())(2.0) == 2.0
+    x = leaf()
+    for cut in (lambda: mg.tensor(x), lambda: mg.linspace(0.0, x[0], 3), lambda: mg.arange(x[0])):
+        with pytest.warns(mg.GradientCutWarning):
+            assert not cut().requires_grad
+    with pytest.raises(mg.GradientError, match="leaf"):
+        mg.tensor([x[0]], requires_grad=True)
 
 
 # Bad input

@@ -10,10 +10,11 @@ import numpy as np
 
 from . import record
 from .buffers import Buffer, known, lock, owner_of, writable_alias
-from .errors import DTypeError, ShapeError
-from .modes import tick
+from .errors import DTypeError, GradientError, ShapeError
+from .modes import recording, tick
 from .node import Place, TensorState, kind_of
 from .operands import array_of, check_array, check_dtype, raw
+from .ops import OPS
 from .tensors import Tensor
 
 # The place that the tensors on a piece of shared NumPy memory have in common, by its buffer's identity. A
@@ -25,10 +26,30 @@ def _finish(t: Tensor, requires_grad: bool) -> Tensor:
     return t.requires_grad_() if requires_grad else t
 
 
+def _number(value: Any, op: str) -> Any:
+    """The numbers of an argument; of a tracked one, with a warning."""
+    if isinstance(value, Tensor):
+        value._cut(f"{op}()")
+        return raw(value)
+    return value
+
+
+def _tracked(data: Any) -> bool:
+    """Whether nested sequences hold a tracked tensor."""
+    if isinstance(data, list | tuple):
+        return any(map(_tracked, data))
+    return isinstance(data, Tensor) and data.requires_grad and recording.get()
+
+
+def _stacked(data: Any) -> Any:
+    """Nested sequences of tensors and numbers as one tensor that depends on them."""
+    return OPS["stack"]([_stacked(d) for d in data]) if isinstance(data, list | tuple) else data
+
+
 def _array(data: Any, dtype: Any, op: str) -> np.ndarray:
     """Data as a new array."""
     if isinstance(data, TensorState):
-        data = raw(data)
+        data = _number(data, op)
     if isinstance(data, list | tuple):
         data = _plain(data)
     if isinstance(data, np.ndarray):
@@ -53,7 +74,8 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     Parameters
     ----------
     data : array_like
-        Numbers, nested sequences, an array or a tensor (whose history is not copied; see `clone`).
+        Numbers, nested sequences, an array or a tensor. Sequences with tracked tensors in them are stacked, so
+        the result depends on them; a tracked tensor itself is copied as numbers, with a warning (see `clone`).
     dtype : dtype, optional
         By default that of the data.
     requires_grad : bool
@@ -72,6 +94,13 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     >>> mg.tensor([1.0, 2.0], requires_grad=True)
     tensor([1., 2.], dtype=float64, requires_grad=True)
     """
+    if isinstance(data, list | tuple) and _tracked(data):
+        if requires_grad:
+            raise GradientError(
+                "tensor(): requires_grad=True makes a leaf, but the data are tracked; detach them first."
+            )
+        made = _stacked(data)
+        return made if dtype is None else made.astype(dtype)
     return _finish(record.new(_array(data, dtype, "tensor")), requires_grad)
 
 
@@ -83,7 +112,8 @@ def asarray(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
 
     While a live graph keeps this memory the array is read-only, so NumPy refuses a write to it on the line
     where it happens. Views, memoryviews and pointers taken from the array before are outside this promise. An
-    array whose elements overlap (stretched, or a sliding window) is copied.
+    array whose elements overlap (stretched, or a sliding window) is copied. Tensors on one memory are views of one
+    another: if one of them is tracked, so is the next that wraps it.
 
     Parameters
     ----------
@@ -183,8 +213,11 @@ def _filled(
     name: str, make: Callable[..., np.ndarray], example: str, shown: str, fill: str = ""
 ) -> Callable[..., Tensor]:
     def function(shape: Any, *args: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+        value = args[0] if args else None
         try:
-            made = make(shape, *(raw(a) for a in args), dtype=np.float64 if dtype is None and not args else dtype)
+            if isinstance(value, Tensor):
+                return empty(shape, dtype=dtype or value.dtype).fill_(value)
+            made = make(shape, *args, dtype=np.float64 if dtype is None and not args else dtype)
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{name}: {str(error).rstrip('.')}.") from None
         check_dtype(made.dtype, name)
@@ -244,7 +277,7 @@ def arange(*args: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     >>> mg.arange(3.0)
     tensor([0., 1., 2.], dtype=float64)
     """
-    return _new(np.arange(*(raw(a) for a in args), dtype=dtype), requires_grad, "arange")
+    return _new(np.arange(*(_number(a, "arange") for a in args), dtype=dtype), requires_grad, "arange")
 
 
 def linspace(
@@ -263,7 +296,11 @@ def linspace(
     >>> mg.linspace(0.0, 1.0, 3)
     tensor([0. , 0.5, 1. ], dtype=float64)
     """
-    return _new(np.linspace(raw(start), raw(stop), num, endpoint, dtype=dtype), requires_grad, "linspace")
+    return _new(
+        np.linspace(_number(start, "linspace"), _number(stop, "linspace"), num, endpoint, dtype=dtype),
+        requires_grad,
+        "linspace",
+    )
 
 
 def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -283,4 +320,6 @@ def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """One value in the shape and dtype of `x`."""
-    return _new(np.full_like(np.asarray(raw(x)), raw(fill_value), dtype, order="C"), requires_grad, "full_like")
+    if isinstance(fill_value, Tensor):
+        return empty_like(x, dtype).fill_(fill_value)
+    return _new(np.full_like(np.asarray(raw(x)), fill_value, dtype, order="C"), requires_grad, "full_like")

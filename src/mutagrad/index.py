@@ -36,18 +36,25 @@ def _is_basic(key: Any) -> bool:
 
 def plain_key(key: Any) -> Any:
     """An index without tensors; its arrays are copies, so a later change of them does not reach the graph."""
+    if type(key) is int:
+        return key
     if isinstance(key, tuple):
-        return tuple(_plain_part(k) for k in key)
+        return tuple([_plain_part(k) for k in key])
     return _plain_part(key)
 
 
 def _plain_part(part: Any) -> Any:
+    if type(part) is int or part is Ellipsis or part is None:
+        return part
     if isinstance(part, TensorState):
         found = raw(part)
         part = found.copy() if isinstance(found, np.ndarray) else np.asarray(found)
         return part.item() if part.ndim == 0 and part.dtype.kind in "iu" else part
     if isinstance(part, slice):
-        return slice(*(_plain_part(p) for p in (part.start, part.stop, part.step)))
+        ends = part.start, part.stop, part.step
+        if all(e is None or type(e) is int for e in ends):
+            return part
+        return slice(*map(_plain_part, ends))
     if isinstance(part, list):
         made = np.array([_plain_part(p) for p in part])
         return made.astype(np.intp) if made.size == 0 else made

@@ -60,10 +60,10 @@ def judge(
     if array.size == 0:
         return []
     if recorded:
-        leaf(op, place, array, site)
+        leaf(op, target, place, array, site)
         if tracked:
             captured(op, place.buffer, array, site)
-    return kept(op, place.buffer, array, site, hits)
+    return kept(op, place, array, site, hits)
 
 
 def writable(op: str, array: np.ndarray, site: Site) -> None:
@@ -90,7 +90,9 @@ def shape(op: str, array: np.ndarray, result: tuple[int, ...], site: Site) -> No
         raise ShapeError(
             word(
                 f"{op} cannot write a result of shape {result} into {name(array, site)}.",
-                ways="An in-place op keeps the shape of its target; use the out-of-place op to make a new tensor.",
+                ways="The value must broadcast to the part that is written."
+                if op in _OVERWRITES
+                else "An in-place op keeps the shape of its target; use the out-of-place op to make a new tensor.",
             )
         )
 
@@ -106,7 +108,7 @@ def dtype(op: str, array: np.ndarray, result: Any, site: Site) -> None:
         )
 
 
-def leaf(op: str, place: Place, array: np.ndarray, site: Site) -> None:
+def leaf(op: str, target: TensorState, place: Place, array: np.ndarray, site: Site) -> None:
     """Rule: while recording, bytes of a leaf that requires grad are not overwritten.
 
     A write through `detach()` is not recorded in the history of what it was detached from.
@@ -115,14 +117,17 @@ def leaf(op: str, place: Place, array: np.ndarray, site: Site) -> None:
         found = reference()
         if found is None or not found._leaf or (place.detached and found._place is not place):
             continue
-        if np.may_share_memory(found._array, array) and np.shares_memory(found._array, array):
-            whole = same_window(found._array, array)
-            what = "it is" if whole else "it shares memory with"
+        seen = found._array
+        if seen is not None and np.may_share_memory(seen, array) and np.shares_memory(seen, array):
+            text = target_text(site)
+            itself = found is target and same_window(seen, array)
+            what = "it is" if itself else "it shares memory with"
+            use = f"Use {_out_of_place(op, text)}" if itself and _rebinds(text) else "Write to a .clone() of the leaf"
             raise InplaceError(
                 word(
                     f"{op} cannot overwrite {name(array, site)}: {what} a leaf that requires grad, "
                     "and its gradient would be that of a value that is gone.",
-                    ways=f"Use {_out_of_place(op, target_text(site))} to make a new tensor, "
+                    ways=f"{use} to make a new tensor, "
                     "or update the parameter's value under no_grad(): with mg.no_grad(): ...",
                 )
             )
@@ -141,8 +146,9 @@ def captured(op: str, buffer: Buffer, array: np.ndarray, site: Site) -> None:
         )
 
 
-def kept(op: str, buffer: Buffer, array: np.ndarray, site: Site, hits: Callable[[np.ndarray], bool]) -> list[Window]:
+def kept(op: str, place: Place, array: np.ndarray, site: Site, hits: Callable[[np.ndarray], bool]) -> list[Window]:
     """Rule: bytes that a live node keeps are not overwritten, or moved away first under "preserve"."""
+    buffer = place.buffer
     if buffer.unkept:
         return []
     low, high = bounds(array)
@@ -151,27 +157,29 @@ def kept(op: str, buffer: Buffer, array: np.ndarray, site: Site, hits: Callable[
     clashes = [w for w in touched if w.gives_way not in giving_way]
     if not clashes or modes.policy_in_force() == "preserve":
         return touched
-    text = target_text(site)
-    clone = f"{text} = {text}.clone()" if text and text.isidentifier() else "a .clone()"
-    if modes.recording.get():
-        ways = f"Use {_out_of_place(op, text)}, or {clone} first;"
-    else:
-        ways = "Call backward() before the update;"
-    why = []
+    why, others = [], False
     for node, position in _keepers([w.kept for w in clashes if w.kept is not None]):
-        keeper = node.entry.name if node.entry is not None else "?"
-        why.append(
-            f"{keeper:<10} {_line(node.code, node.instruction)}   keeps {_operand(node, position)} for its gradient"
-        )
+        what = _operand(node, position)
+        others = others or what != "its result"
+        why.append(f"{node.entry.name:<10} {_line(node.code, node.instruction)}   keeps {what} for its gradient")
+    text = target_text(site)
+    if not modes.recording.get():
+        ways = "Drop the result (del) if it is no longer wanted, or call backward() before the update;"
+    elif _rebinds(text) and same_window(array, place.array):
+        ways = f"Use {_out_of_place(op, text)}, or {text} = {text}.clone() first;"
+    else:
+        ways = "Write to a .clone() of the whole tensor, and take views of it anew;"
+    ways += ' under mg.inplace_policy("preserve") the old value is copied.'
+    if others and modes.recording.get():
+        ways += "\n  If that result is no longer wanted, drop it (del) or compute it under no_grad()."
     raise InplaceError(
-        word(
-            f"{op} cannot overwrite {name(array, site)}: its old value is still needed.",
-            sorted(set(why)),
-            f"{ways} "
-            'under mg.inplace_policy("preserve") the old value is copied.\n'
-            "  If that result is no longer wanted, drop it (del) or compute it under no_grad().",
-        )
+        word(f"{op} cannot overwrite {name(array, site)}: its old value is still needed.", sorted(set(why)), ways)
     )
+
+
+def _rebinds(text: str | None) -> bool:
+    """Whether the target stands as a name, which can be bound anew; a slice of a tensor cannot."""
+    return text is not None and text.isidentifier()
 
 
 # The sign of an in-place op that Python has an augmented assignment for.
@@ -213,8 +221,10 @@ def _operand(node: Node, position: int) -> str:
     kept_name = names[position]
     if kept_name == "out":
         return "its result"
+    if isinstance(kept_name, int):
+        return f"operand {kept_name}"
     index = list(node.entry.operands).index(kept_name) if kept_name in node.entry.operands else -1
-    return _argument(node, index) or kept_name
+    return _argument(node, index) or f"its operand {kept_name}"
 
 
 def _position(code: CodeType | None, instruction: int) -> tuple[int | None, ...] | None:

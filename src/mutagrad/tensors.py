@@ -174,7 +174,7 @@ class Tensor(Operators):
         self._holder = node.holder
 
     def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
-        """Add to the `.grad` of every leaf the derivative of this tensor by it.
+        """Add to the `.grad` of every leaf the derivative of this tensor by it; `.grad` is a new tensor each time.
 
         Parameters
         ----------
@@ -252,8 +252,13 @@ class Tensor(Operators):
             raise GradientError("Only leaves can be pickled: a graph cannot. Use .detach() first.")
         return _restore, (np.array(array_of(self)), self._leaf, self._holder.grad if self._holder else None)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+        # A copy, since consumers do not heed that memory is read-only, and what is kept must not change.
+        if self.requires_grad:
+            raise GradientError("A tracked tensor cannot be exported: other libraries hold no history. Use .detach().")
+        if copy is False:
+            raise BufferError("A tensor is exported as a copy; copy=False cannot be had.")
+        return array_of(self).copy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
         return array_of(self).__dlpack_device__()

@@ -91,7 +91,7 @@ def gradcheck(
     ----------
     function : callable
         Takes tensors, returns a tensor of any shape. It is called with private copies, also of tensors.
-    args : sequence of array_like
+    args : sequence of array_like, or one array
         Floating arguments are differentiated by, others passed on.
     rtol, atol : float
         Tolerances of each element, relative to the largest of the gradient.
@@ -109,7 +109,7 @@ def gradcheck(
     >>> mg.testing.gradcheck(lambda x, y: mg.sin(x) * y, [np.array([0.5, 1.0]), np.array([2.0, 3.0])])
     True
     """
-    arrays = [np.array(raw(a)) if isinstance(a, TensorState | np.ndarray | float) else a for a in args]
+    arrays = _arguments(args)
     numbers = [k for k, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
     if not numbers:
         raise DTypeError("gradcheck(): none of the arguments is floating.")
@@ -131,6 +131,13 @@ def gradcheck(
                 err_msg=f"gradient by argument {k} (got, then differences)",
             )
     return True
+
+
+def _arguments(args: Any) -> list[Any]:
+    """Private copies of the arguments; one array stands for a list of it."""
+    if isinstance(args, TensorState | np.ndarray | float):
+        args = [args]
+    return [np.array(raw(a)) if isinstance(a, TensorState | np.ndarray | float) else a for a in args]
 
 
 def _private(value: Any) -> Any:
@@ -155,7 +162,7 @@ def gradgradcheck(
     >>> mg.testing.gradgradcheck(mg.exp, [np.array([0.5, 1.0])])
     True
     """
-    arrays = [np.array(raw(a)) if isinstance(a, TensorState | np.ndarray | float) else a for a in args]
+    arrays = _arguments(args)
     numbers = [k for k, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
     floating = [arrays[k] for k in numbers]
 

@@ -83,7 +83,9 @@ class _Run:
         self.aux = None
         if aux:
             if not isinstance(result, tuple) or len(result) != 2:
-                raise DTypeError(f"{what}: with has_aux=True the function must return (value, aux).")
+                raise DTypeError(
+                    f"{what}: with has_aux=True the function must return (value, aux), got {describe(result)}."
+                )
             result, self.aux = result
         self.result = result
 
@@ -175,7 +177,8 @@ def value_and_grad(
     argnums : int or sequence of int
         By which arguments to differentiate; with a sequence the gradient is a tuple.
     has_aux : bool
-        `function` returns `(value, aux)`, and the result is `((value, aux), gradient)`.
+        `function` returns `(value, aux)`, and the result is `((value, aux), gradient)`; tensors in `aux` come
+        out untracked.
 
     Returns
     -------

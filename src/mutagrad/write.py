@@ -222,7 +222,8 @@ def _beside(
         computed = entry(*map(safe, args), **params)
         if where is not True:
             computed = select(where, computed, _shadow(target, copies))
-        return assign(op, target, array, computed, here, exact=True)
+        # A ufunc's output may be wider than its inputs; what other functions compute must fit as it is.
+        return assign(op, target, array, computed, here, exact=not isinstance(entry, Elementwise))
 
 
 def _result_shape(op: str, operands: Sequence[Any], array: np.ndarray) -> tuple[int, ...]:
@@ -312,8 +313,12 @@ def fitted(op: str, value: Any, spec: Any, array: np.ndarray, here: judge.Site, 
     else:
         plain = _number(op, value, array)
     judge.dtype(op, array, plain.dtype, here)
+    if exact:
+        judge.shape(op, array, plain.shape, here)
+    if plain.shape == array.shape or not plain.ndim:
+        return plain
     extra = plain.ndim - array.ndim
-    if extra > 0 and all(n == 1 for n in plain.shape[:extra]) and not exact:
+    if extra > 0 and all(n == 1 for n in plain.shape[:extra]):
         plain = plain.reshape(plain.shape[extra:])
     try:
         shape = np.broadcast_shapes(plain.shape, array.shape)
