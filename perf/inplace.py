@@ -210,7 +210,7 @@ def main() -> None:
     large = 100_000 if given.quick else 10_000_000
     rows = [row for size in sizes for row in measure(size, given)]
     found = [
-        Table(f"One write of {rounded(large)} float64, {large * 8 // 10**6} MB", SINGLE, single(large)),
+        Table(f"One write of {rounded(large)} float64, {large * 8 / 1e6:g} MB", SINGLE, single(large)),
         Table(f"Chains of {LENGTH} ops: microseconds an op, peak memory in arrays", COLUMNS, rows),
     ]
     tables.publish(__file__, found, given)

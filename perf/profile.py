@@ -64,6 +64,7 @@ class Profile:
                 {
                     "kernel": function,
                     "computes": (ast.get_docstring(ast.parse(source)) or "").split("\n")[0],
+                    "arguments": " ".join(_shown(a) for a in args),
                     "dtype": next((str(a.dtype) for a in args if hasattr(a, "dtype")), str(args[-1])),
                     "calls": 0,
                     "seconds": 0.0,
@@ -87,8 +88,8 @@ class Profile:
 
         return timed
 
-    def table(self, took: float) -> Table:
-        """The kernels that ran, the dearest first; `took` is the time of the whole script."""
+    def table(self, took: float, most: int) -> Table:
+        """The kernels that ran, the dearest first, `most` of them; `took` is the time of the whole script."""
         rows = [row for row in self.rows.values() if row["calls"]]
         for row in rows:
             row["us_a_call"] = row["seconds"] / row["calls"] * 1e6
@@ -97,7 +98,16 @@ class Profile:
         rows.sort(key=lambda row: -row["seconds"])
         spent, built = (sum(r[key] for r in self.rows.values()) for key in ("seconds", "compile_seconds"))
         title = f"{took:.3f} s in all: {spent:.3f} in kernels, {built:.3f} compiling or loading them, "
-        return Table(title + f"{took - spent - built:.3f} elsewhere", COLUMNS, rows)
+        title += f"{took - spent - built:.3f} elsewhere"
+        if len(rows) > most:
+            title += f"; the first {most} of {len(rows)} kernels"
+        return Table(title, COLUMNS, rows[:most])
+
+
+def _shown(argument: Any) -> str:
+    """A kernel's argument: an array of some rank, or a number."""
+    rank = getattr(argument, "ndim", None)
+    return "number" if rank is None else f"{rank}-D{'' if argument.layout == 'C' else ' strided'}"
 
 
 def _bytes(array: np.ndarray) -> int:
@@ -109,6 +119,7 @@ def _bytes(array: np.ndarray) -> int:
 
 COLUMNS = {
     "kernel": ("kernel", ""),
+    "arguments": ("arguments", ""),
     "dtype": ("dtype", ""),
     "calls": ("calls", ",d"),
     "seconds": ("seconds", ".6f"),
@@ -140,6 +151,7 @@ def run(script: str, args: Sequence[str]) -> None:
 
 def main() -> None:
     parser = tables.options(__doc__)
+    parser.add_argument("--most", type=int, default=25, metavar="N", help="show the N dearest kernels (25)")
     parser.add_argument("script", nargs="?", help="the script to run")
     parser.add_argument("args", nargs="...", help="its arguments")
     given = parser.parse_args()
@@ -157,7 +169,7 @@ def main() -> None:
             # Also when the script ends by an error or by sys.exit.
             took = time.perf_counter() - start
             with contextlib.redirect_stdout(sys.__stdout__):
-                tables.publish(__file__, [profile.table(took)], given)
+                tables.publish(__file__, [profile.table(took, given.most)], given)
 
 
 if __name__ == "__main__":
