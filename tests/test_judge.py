@@ -477,8 +477,8 @@ def test_interrupts_leave_values_and_gradients_in_agreement():
             w = leaf()
             t = mg.zeros(3)
             v = t[:2]
-            signal.setitimer(signal.ITIMER_REAL, 20e-6 + 7e-6 * attempt)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 20e-6 + 7e-6 * attempt)
                 for _ in range(200):
                     t += w
                     v += w[1:]

@@ -31,12 +31,18 @@ RELEASED = (
 )
 
 
+def _widened(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes that broadcasting from `target` to `shape` added or stretched."""
+    extra = len(shape) - len(target)
+    if extra < 0:
+        return ()
+    stretched = (a + extra for a, n in enumerate(target) if n == 1 and shape[a + extra] != 1)
+    return (*range(extra), *stretched)
+
+
 def sum_to(c: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Undo a broadcast: sum over the axes that were stretched or added."""
-    extra = c.ndim - len(shape)
-    if extra < 0:
-        return c.reshape(shape)
-    axes = tuple(range(extra)) + tuple(a + extra for a, n in enumerate(shape) if n == 1 and c.shape[a + extra] != 1)
+    axes = _widened(c.shape, shape)
     return c.sum(axis=axes, keepdims=True).reshape(shape) if axes else c.reshape(shape)
 
 
@@ -57,6 +63,7 @@ class Sweep:
         self.heap: list[tuple[int, Node]] = []
         self.visited: list[Node] = []
         self.found: dict[Node, list[Any]] = {}
+        self.left = False  # whether a cotangent was for a node below the floor
 
     def run(self, wanted: Iterable[Node] = ()) -> None:
         """Sweep until nothing is left; cotangents of `wanted` nodes and of holders end up in `found`."""
@@ -93,6 +100,7 @@ class Sweep:
     def add(self, node: Node | None, c: Any, owned: bool = False) -> None:
         """Add a cotangent to a node's; `owned` says that nobody else refers to the array."""
         if node is None or node.number < self.floor:
+            self.left = self.left or node is not None
             return
         if self.graph:
             c = _edge(c, node)
@@ -148,10 +156,7 @@ def _edge(c: Any, node: Node) -> Any:
     """`sum_to` and cast, on tensors."""
     shape = shape_of(c)
     if shape != node.shape:
-        extra = len(shape) - len(node.shape)
-        axes = tuple(range(max(extra, 0))) + tuple(
-            a + extra for a, n in enumerate(node.shape) if extra >= 0 and n == 1 and shape[a + extra] != 1
-        )
+        axes = _widened(shape, node.shape)
         if axes:
             c = OPS["sum"](c, axis=axes, keepdims=True)
         c = OPS["reshape"](c, node.shape)
@@ -291,6 +296,7 @@ _PULL: dict[type, Callable[..., None]] = {
 def _pull_window(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, geometry: Any) -> None:
     (base,) = inputs
     if base.number < sweep.floor:
+        sweep.left = True
         return
     array = sweep.owned(base, geometry.base)
     seen = geometry.narrow().of(array)
@@ -310,7 +316,9 @@ def _pull_write(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept
 
 def _pull_getitem(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:
     (x,) = inputs
-    if x.number >= sweep.floor:
+    if x.number < sweep.floor:
+        sweep.left = True
+    else:
         np.add.at(sweep.owned(x), params["key"], g)
 
 
@@ -320,7 +328,7 @@ def _pull_put(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: 
     if value is not None:
         c = np.array(array[params["key"]])
         winners = params["winners"]
-        sweep.add(value, c if winners is None else c * winners, True)
+        sweep.add(value, c if winners is None else np.where(winners, c, 0), True)
     if x is not None:
         array[params["key"]] = 0
         sweep.add(x, array, True)
@@ -384,11 +392,14 @@ def backward(t: Any, gradient: Any = None, retain_graph: bool = False, create_gr
         start(sweep, t, first)
         sweep.run()
         with lock, np.errstate(all="ignore"):
-            fresh = [(n.holder, _accumulated(n, slot, create_graph)) for n, slot in sweep.found.items()]
+            # By holder: a leaf that was frozen and unfrozen has two nodes and one `.grad`.
+            fresh: dict[Holder, Any] = {}
+            for n, slot in sweep.found.items():
+                assert n.holder is not None
+                fresh[n.holder] = _accumulated(n, slot, create_graph, fresh.get(n.holder, n.holder.grad))
 
             def deliver() -> None:
-                for holder, grad in fresh:
-                    assert isinstance(holder, Holder)
+                for holder, grad in fresh.items():
                     holder.grad = grad
                 if not (retain_graph or create_graph):
                     for n in sweep.visited:
@@ -402,11 +413,9 @@ def backward(t: Any, gradient: Any = None, retain_graph: bool = False, create_gr
                 raise
 
 
-def _accumulated(node: Node, slot: Sequence[Any], graph: bool) -> Any:
+def _accumulated(node: Node, slot: Sequence[Any], graph: bool, old: Any) -> Any:
     """The new `.grad`: what was there plus what came, in memory of its own."""
     value, owned = slot
-    assert node.holder is not None
-    old = node.holder.grad
     if graph:
         return OPS["positive"](value) if old is None else _add(old, value)
     if old is not None:

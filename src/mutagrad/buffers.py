@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import weakref
@@ -122,8 +123,16 @@ def owner_of(array: np.ndarray) -> np.ndarray:
         array = base
 
 
-# The buffers that NumPy arrays can lead to, by the identity of the array that owns the memory. A buffer
-# holds its owner, so an identity cannot be reused while its entry lives.
+def identity(owner: np.ndarray) -> int:
+    """What tells a memory from others: the object that exports it, or the array that owns it."""
+    base: Any = owner.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return id(owner if base is None else base)
+
+
+# The buffers that NumPy arrays can lead to, by the identity of what owns the memory. A buffer holds its owner,
+# so an identity cannot be reused while its entry lives.
 known: weakref.WeakValueDictionary[int, Buffer] = weakref.WeakValueDictionary()
 
 
@@ -144,6 +153,7 @@ class Buffer:
         "born",
         "leaves",
         "memory",
+        "places",
         "shared",
         "version",
         "writable",
@@ -154,6 +164,7 @@ class Buffer:
         self.writable = memory.flags.writeable
         self.version = 0
         self.leaves: list[weakref.ref[Any]] = []
+        self.places: list[weakref.ref[Any]] = []  # of the user's memory; weak, so that no cycle can form
         self._cells: dict[tuple[int, int], list[Window]] = {}
         self._classes: set[int] = set()
         self._count, self._limit = 0, 64
@@ -224,7 +235,8 @@ class Buffer:
 
     def watch(self, array: np.ndarray) -> None:
         """Remember a user's array on this memory, to be locked while the memory is kept."""
-        if not array.flags.writeable or any(r() is array for r in self._arrays):
+        ours = self._locks > 0 and self.writable  # a view of a locked array is read-only because of us
+        if not (array.flags.writeable or ours) or any(r() is array for r in self._arrays):
             return
         self._arrays = [r for r in self._arrays if r() is not None]
         self._arrays.append(weakref.ref(array))
@@ -247,7 +259,8 @@ class Buffer:
         with lock:
             self._locks -= 1
             if self._locks == 0:
-                # The owner first: a view cannot be writable while its owner is not.
+                # The owner first: a view cannot be writable while its owner is not; a view of another kind stays.
                 for r in self._arrays:
                     if (a := r()) is not None:
-                        a.flags.writeable = True
+                        with contextlib.suppress(ValueError):
+                            a.flags.writeable = True

@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 
 from . import record
-from .buffers import Buffer, known, lock, owner_of, writable_alias
+from .buffers import Buffer, identity, known, lock, owner_of, writable_alias
 from .errors import DTypeError, GradientError, ShapeError
 from .modes import recording, tick
 from .node import Place, TensorState, kind_of
 from .operands import array_of, check_array, check_dtype, raw
 from .ops import OPS
 from .tensors import Tensor
-
-# The place that the tensors on a piece of shared NumPy memory have in common, by its buffer's identity. A
-# place holds its buffer, so an identity cannot be reused while its entry lives.
-_places: weakref.WeakValueDictionary[int, Place] = weakref.WeakValueDictionary()
 
 
 def _finish(t: Tensor, requires_grad: bool) -> Tensor:
@@ -161,18 +157,16 @@ def _overlapping(data: np.ndarray) -> bool:
 
 def _share(data: np.ndarray) -> Tensor:
     owner = owner_of(data)
-    buffer = known.get(id(owner))
+    buffer = known.get(identity(owner))
     if buffer is None:
-        buffer = known[id(owner)] = Buffer(owner, tick(), shared=True)
+        buffer = known[identity(owner)] = Buffer(owner, tick(), shared=True)
     if not buffer.shared:
         # A view that `numpy()` gave of a tensor's memory: the same bytes, none of its history.
         seen = data.view(np.ndarray)
         place = Place(buffer, seen, None, detached=True)
     else:
         seen = _seen(data, buffer)
-        found = _places.get(id(buffer))
-        place = Place(buffer, seen, None) if found is None else _joined(data, found)
-        _places[id(buffer)] = place
+        place = _place(seen, buffer)
         buffer.watch(owner)
         buffer.watch(data)
     made = Tensor(seen, None, kind_of(seen), None, buffer.born)
@@ -187,41 +181,48 @@ def _seen(data: np.ndarray, buffer: Buffer) -> np.ndarray:
     return writable_alias(data) if buffer.locked and buffer.writable else data.view(np.ndarray)
 
 
-def _joined(data: np.ndarray, place: Place) -> Place:
-    """The place of this memory, wide enough for one more window on it."""
-    base = place.array
-    if data.dtype != base.dtype:
-        raise DTypeError(
-            f"asarray: this memory is wrapped as {base.dtype} already and cannot be shared as {data.dtype}; "
-            "use mg.tensor to copy it."
+def _place(seen: np.ndarray, buffer: Buffer) -> Place:
+    """The place of a window on the user's memory: the one it lies in, or a new one if it touches none."""
+    places = [p for r in buffer.places if (p := r()) is not None]
+    touched = [p for p in places if np.may_share_memory(p.array, seen)]
+    for place in touched:
+        if place.array.dtype == seen.dtype and place.covers(seen):
+            return place
+    if touched:
+        memory = _seen(buffer.memory, buffer)
+        if len(places) == 1 and touched[0].node is None and memory.dtype == touched[0].array.dtype == seen.dtype:
+            # Nothing is tracked yet, so the whole owner can become the base.
+            touched[0].widen(memory)
+            if touched[0].covers(seen):
+                return touched[0]
+        raise ShapeError(
+            "asarray: part of this memory is wrapped through another window or dtype already; "
+            "wrap the whole array first, or use mg.tensor to copy it."
         )
-    geometry = place.geometry(data)
-    reach = sum((n - 1) * s for n, s in zip(data.shape, data.strides, strict=True) if s > 0) + data.itemsize
-    back = sum((n - 1) * s for n, s in zip(data.shape, data.strides, strict=True) if s < 0)
-    inside = geometry.start + back >= 0 and geometry.start + reach <= geometry.base.span
-    if data.size and not inside:
-        if place.node is not None:
-            raise ShapeError(
-                "asarray: part of this memory is tracked through another window already; wrap the whole array first."
-            )
-        # Nothing is tracked yet, so the whole owner can become the base.
-        place.widen(_seen(place.buffer.memory, place.buffer))
+    place = Place(buffer, seen, None)
+    buffer.places = [*map(weakref.ref, places), weakref.ref(place)]
     return place
+
+
+def _new(op: str, requires_grad: bool, make: Callable[..., np.ndarray], *args: Any, **kwargs: Any) -> Tensor:
+    """A tensor on what NumPy makes; its complaints are worded with the op's name."""
+    try:
+        made = make(*args, **kwargs)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError, MemoryError) as error:
+        kind = DTypeError if isinstance(error, TypeError) else ShapeError
+        raise kind(f"{op}: {str(error).rstrip('.')}.") from None
+    check_dtype(made.dtype, op)
+    return _finish(record.new(made), requires_grad)
 
 
 def _filled(
     name: str, make: Callable[..., np.ndarray], example: str, shown: str, fill: str = ""
 ) -> Callable[..., Tensor]:
     def function(shape: Any, *args: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-        value = args[0] if args else None
-        try:
-            if isinstance(value, Tensor):
-                return empty(shape, dtype=dtype or value.dtype).fill_(value)
-            made = make(shape, *args, dtype=np.float64 if dtype is None and not args else dtype)
-        except (ValueError, TypeError) as error:
-            raise ShapeError(f"{name}: {str(error).rstrip('.')}.") from None
-        check_dtype(made.dtype, name)
-        return _finish(record.new(made), requires_grad)
+        if args and isinstance(args[0], Tensor):
+            return empty(shape, dtype=dtype or args[0].dtype).fill_(args[0])
+        wanted = np.float64 if dtype is None and not args else dtype
+        return _new(name, requires_grad, make, shape, *args, dtype=wanted)
 
     what = fill or name
     function.__name__ = function.__qualname__ = name
@@ -231,7 +232,7 @@ def _filled(
     ----------
     shape : int or tuple of int
     dtype : dtype, optional
-        float64 by default.
+        By default float64, or that of the value for `full`.
     requires_grad : bool
         Make it a leaf.
 
@@ -250,11 +251,6 @@ empty = _filled("empty", np.empty, "mg.empty((2, 3)).shape", "(2, 3)", "uninitia
 full = _filled("full", np.full, "mg.full(2, 7.0)", "tensor([7., 7.], dtype=float64)", "one value, the second argument")
 
 
-def _new(array: np.ndarray, requires_grad: bool, op: str) -> Tensor:
-    check_dtype(array.dtype, op)
-    return _finish(record.new(array), requires_grad)
-
-
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, requires_grad: bool = False) -> Tensor:
     """Ones on the `k`-th diagonal of an N x M matrix, zeros elsewhere.
 
@@ -265,7 +261,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, requires_g
     tensor([[1., 0.],
             [0., 1.]], dtype=float64)
     """
-    return _new(np.eye(N, M, k, dtype), requires_grad, "eye")
+    return _new("eye", requires_grad, np.eye, N, M, k, dtype)
 
 
 def arange(*args: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -277,7 +273,7 @@ def arange(*args: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor
     >>> mg.arange(3.0)
     tensor([0., 1., 2.], dtype=float64)
     """
-    return _new(np.arange(*(_number(a, "arange") for a in args), dtype=dtype), requires_grad, "arange")
+    return _new("arange", requires_grad, np.arange, *(_number(a, "arange") for a in args), dtype=dtype)
 
 
 def linspace(
@@ -296,30 +292,27 @@ def linspace(
     >>> mg.linspace(0.0, 1.0, 3)
     tensor([0. , 0.5, 1. ], dtype=float64)
     """
-    return _new(
-        np.linspace(_number(start, "linspace"), _number(stop, "linspace"), num, endpoint, dtype=dtype),
-        requires_grad,
-        "linspace",
-    )
+    start, stop = _number(start, "linspace"), _number(stop, "linspace")
+    return _new("linspace", requires_grad, np.linspace, start, stop, num, endpoint, dtype=dtype)
 
 
 def zeros_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros in the shape and dtype of `x`."""
-    return _new(np.zeros_like(np.asarray(raw(x)), dtype, order="C"), requires_grad, "zeros_like")
+    return _new("zeros_like", requires_grad, np.zeros_like, np.asarray(raw(x)), dtype)
 
 
 def ones_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones in the shape and dtype of `x`."""
-    return _new(np.ones_like(np.asarray(raw(x)), dtype, order="C"), requires_grad, "ones_like")
+    return _new("ones_like", requires_grad, np.ones_like, np.asarray(raw(x)), dtype)
 
 
 def empty_like(x: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Uninitialised values in the shape and dtype of `x`."""
-    return _new(np.empty_like(np.asarray(raw(x)), dtype, order="C"), requires_grad, "empty_like")
+    return _new("empty_like", requires_grad, np.empty_like, np.asarray(raw(x)), dtype)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """One value in the shape and dtype of `x`."""
     if isinstance(fill_value, Tensor):
         return empty_like(x, dtype).fill_(fill_value)
-    return _new(np.full_like(np.asarray(raw(x)), fill_value, dtype, order="C"), requires_grad, "full_like")
+    return _new("full_like", requires_grad, np.full_like, np.asarray(raw(x)), fill_value, dtype)

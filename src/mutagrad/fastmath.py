@@ -71,7 +71,8 @@ def power(x, y):
 
 def recurrence(out, a, b):
     for row in range(out.shape[0]):
-        y = a[row, 0] * 0
-        for i in range(out.shape[1]):
+        y = b[row, 0]
+        out[row, 0] = y
+        for i in range(1, out.shape[1]):
             y = a[row, i] * y + b[row, i]
             out[row, i] = y

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import judge
 from .buffers import lock, overlap
+from .errors import MutagradError
 from .modes import recording
 from .node import Node, Place, TensorState, born, node_of
 from .operands import array_of, dtype_spec, in_words, operand, raw
@@ -75,13 +76,15 @@ def _has_dots(key: Any) -> bool:
 def getitem(t: Any, key: Any) -> Any:
     """`t[key]`: a view for a basic index, else a copy."""
     array = array_of(t)
-    key = plain_key(key)
-    if not _is_basic(key):
-        return apply_structural(pick, [t], {"key": key})
     try:
+        key = plain_key(key)
+        if not _is_basic(key):
+            return apply_structural(pick, [t], {"key": key})
         if _names_one(key, array.ndim):
             return _element(t, array, key if isinstance(key, tuple) else (key,))
         return view_of(t, _see(array, key))
+    except MutagradError:
+        raise
     except (IndexError, ValueError, TypeError) as error:
         raise in_words(pick, [t], error) from None
 
@@ -114,9 +117,9 @@ def setitem(target: Any, key: Any, value: Any, op: str = "setitem") -> Any:
     """`target[key] = value`."""
     here = site(2)
     array = target_array(target, op)
-    key = plain_key(key)
-    basic = _is_basic(key)
     try:
+        key = plain_key(key)
+        basic = _is_basic(key)
         seen = _see(array, key) if basic else array[key]
     except (IndexError, ValueError, TypeError) as error:
         raise in_words(put, [target], error) from None
@@ -153,8 +156,8 @@ def add_at(target: Any, indices: Any, value: Any) -> Any:
     """
     here = site(2)
     array = target_array(target, "add_at")
-    key = plain_key(indices)
     try:
+        key = plain_key(indices)
         seen = np.asarray(array[key])
     except (IndexError, ValueError, TypeError) as error:
         raise in_words(added, [target], error) from None
@@ -164,11 +167,12 @@ def add_at(target: Any, indices: Any, value: Any) -> Any:
 def _put(op: str, target: Any, key: Any, seen: np.ndarray, value: Any, here: judge.Site, entry: Entry) -> Any:
     """Write at an advanced index; `seen` is what stands there, which also proves the index."""
     value = operand(value, op)
-    plain = fitted(op, raw(value), dtype_spec(value), seen, here, False)
     array = target._array
     with lock:
+        plain = fitted(op, raw(value), dtype_spec(value), seen, here, False)
         task = Write(op, target, array, here)
-        task.hits = lambda kept: overlap(kept, array) and _marked(task.place, array, key, kept)
+        place = task.place
+        task.hits = lambda kept: overlap(kept, array) and _marked(place, array, key, kept)
         nodes = nodes_of([target, value]) if task.recorded else None
         tracked = nodes is not None and nodes[1] is not None
         if seen.size == 0:
@@ -194,11 +198,9 @@ def _marked(place: Place, array: np.ndarray, key: Any, kept: np.ndarray) -> bool
     """Whether an advanced index touches a kept window, element by element."""
     if kept.dtype != array.dtype:
         return True
-    seen = place.geometry(kept)
-    if seen.start < 0 or sum(
-        max(s, 0) * (n - 1) for n, s in zip(seen.shape, seen.strides, strict=True)
-    ) + seen.start >= (seen.base.span):
+    if not place.covers(kept):
         return True
+    seen = place.geometry(kept)
     marks = seen.base.fresh(array.dtype)
     place.geometry(array).of(marks)[key] = 1
     return bool(seen.of(marks).any())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import modes
-from .buffers import Buffer, Kept, LockedKept, Window, bounds, same_window
+from .buffers import Buffer, Kept, LockedKept, Window, bounds, overlap, same_window
 from .errors import DTypeError, InplaceError, ShapeError, word
 from .node import Node, Place, TensorState
 from .operands import stretched
@@ -118,7 +118,7 @@ def leaf(op: str, target: TensorState, place: Place, array: np.ndarray, site: Si
         if found is None or not found._leaf or (place.detached and found._place is not place):
             continue
         seen = found._array
-        if seen is not None and np.may_share_memory(seen, array) and np.shares_memory(seen, array):
+        if seen is not None and np.may_share_memory(seen, array) and overlap(seen, array):
             text = target_text(site)
             itself = found is target and same_window(seen, array)
             what = "it is" if itself else "it shares memory with"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Any, TypeVar
@@ -31,18 +32,25 @@ def policy_in_force() -> str:
     return policy.get() or ("refuse" if transform.get() is None else "preserve")
 
 
+class _Tokens(threading.local):
+    """What to go back to, for each thread that is inside the block."""
+
+    def __init__(self) -> None:
+        self.stack: list[Token[Any]] = []
+
+
 class Switch:
     """Sets one context variable inside a `with` block or a decorated function; blocks may nest."""
 
     def __init__(self, variable: ContextVar[Any], value: Any) -> None:
         self._variable, self._value = variable, value
-        self._tokens: list[Token[Any]] = []
+        self._tokens = _Tokens()
 
     def __enter__(self) -> None:
-        self._tokens.append(self._variable.set(self._value))
+        self._tokens.stack.append(self._variable.set(self._value))
 
     def __exit__(self, *exc: object) -> None:
-        self._variable.reset(self._tokens.pop())
+        self._variable.reset(self._tokens.stack.pop())
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)

@@ -111,6 +111,17 @@ class Place:
         self.number = 0
         self._layout: tuple[Layout, int] | None = None
 
+    def covers(self, array: np.ndarray) -> bool:
+        """Whether a window lies within the base's memory."""
+        if not array.size:
+            return True
+        seen = self.geometry(array)
+        back = forth = seen.start
+        for size, stride in zip(array.shape, array.strides, strict=True):
+            back += min(stride, 0) * (size - 1)
+            forth += max(stride, 0) * (size - 1)
+        return back >= 0 and forth + array.itemsize <= seen.base.span
+
     def widen(self, array: np.ndarray) -> None:
         """Make a larger array the base; nothing may be tracked yet."""
         self.array, self._layout = array, None

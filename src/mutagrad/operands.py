@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .buffers import lock
 from .errors import DTypeError, RangeError, ShapeError, describe, word
 from .node import TensorState
 from .ops import Elementwise, Entry
@@ -18,7 +19,9 @@ SCALAR_TYPES: dict[str, np.dtype[Any]] = {"d0": np.dtype(np.float64), "f0": np.d
 def array_of(t: Any) -> np.ndarray:
     """The tensor's window; a scalar held by value moves into memory first."""
     if t._array is None:
-        t._array = np.array(t._value, SCALAR_TYPES[t._kind])
+        with lock:
+            if t._array is None:
+                t._array = np.array(t._value, SCALAR_TYPES[t._kind])
     return t._array
 
 
@@ -33,9 +36,6 @@ def shape_of(t: Any) -> tuple[int, ...]:
 def stretched(array: np.ndarray) -> bool:
     """Whether elements share memory along an axis."""
     return array.size > 0 and any(s == 0 and n > 1 for n, s in zip(array.shape, array.strides, strict=True))
-
-
-# Operands
 
 
 def check_dtype(dtype: np.dtype[Any], op: str) -> None:
@@ -66,7 +66,7 @@ def operand(x: Any, op: str) -> Any:
         return x
     if isinstance(x, np.ndarray):
         check_array(x, op)
-        return x
+        return x if type(x) is np.ndarray else x.view(np.ndarray)
     if isinstance(x, np.generic):
         check_dtype(x.dtype, op)
         return np.asarray(x)
@@ -137,7 +137,7 @@ def _say(spec: Any) -> str:
     return str(spec) if isinstance(spec, np.dtype) else spec.__name__
 
 
-def broadcast(name: str, values: Sequence[Any], operands: Sequence[Any]) -> tuple[int, ...]:
+def broadcast(name: str, values: Sequence[Any]) -> tuple[int, ...]:
     """The common shape, or a ShapeError that names the shapes."""
     shapes = [v.shape for v in values if isinstance(v, np.ndarray)]
     if not shapes:
@@ -150,9 +150,6 @@ def broadcast(name: str, values: Sequence[Any], operands: Sequence[Any]) -> tupl
     except ValueError:
         said = " and ".join(str(tuple(s)) for s in shapes)
         raise ShapeError(f"{name}: shapes {said} do not broadcast.") from None
-
-
-# Elementwise
 
 
 def bind(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -170,10 +167,10 @@ def cast(value: Any, dtype: np.dtype[Any], mask: bool = False) -> Any:
     if isinstance(value, np.ndarray):
         wanted = BOOL if mask else dtype
         return value if value.dtype == wanted else value.astype(wanted)
-    return bool(value) if mask else float(value)
-
-
-# Reductions
+    try:
+        return bool(value) if mask else float(value)
+    except OverflowError:
+        raise DTypeError(f"A Python {type(value).__name__} is out of range for {dtype}.") from None
 
 
 def operands_of(entry: Elementwise, args: Sequence[Any], kwargs: dict[str, Any], op: str) -> tuple[list[Any], Any]:
@@ -199,8 +196,10 @@ def axes_of(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
     for a in given:
         try:
             a = a.__index__()
-        except AttributeError:
+        except (AttributeError, TypeError):
             raise DTypeError(f"{name}: axis must be an integer or a tuple of them, got {describe(a)}.") from None
+        if ndim == 0 and a in (0, -1):  # as NumPy reduces a number
+            continue
         if not -ndim <= a < ndim:
             raise RangeError(f"{name}: axis {a} is out of range for {ndim} dimension{'s' * (ndim != 1)}.")
         axes.append(a % ndim)
@@ -223,6 +222,7 @@ def in_words(entry: Entry, operands: Sequence[Any], error: Exception) -> Excepti
     kinds: list[tuple[type, type]] = [
         (IndexError, RangeError),
         (TypeError, DTypeError),
+        (OverflowError, DTypeError),
         (ValueError, ShapeError),
     ]
     kind = next((ours for theirs, ours in kinds if isinstance(error, theirs)), ShapeError)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import index, record, write
-from .buffers import known, owner_of
+from .buffers import identity, known, owner_of
 from .errors import DTypeError, GradientCutWarning, ShapeError, describe
 from .fast import KNOWN, binary_of, unary_of
 from .modes import recording
@@ -52,7 +52,10 @@ def _bitwise(ufunc: Any, *operands: Any) -> Any:
     for v in values:
         if np.asarray(v).dtype.kind not in "iub":
             raise DTypeError(f"{ufunc.__name__}: expected integers or bools, got {describe(np.asarray(v))}.")
-    return record.new(np.asarray(ufunc(*values)))
+    try:
+        return record.new(np.asarray(ufunc(*values)))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ShapeError(f"{ufunc.__name__}: {str(error).rstrip('.')}.") from None
 
 
 class Operators(TensorState):
@@ -139,7 +142,7 @@ class Operators(TensorState):
         array, buffer = array_of(self), place_of(self).buffer
         if owner_of(array) is owner_of(buffer.memory):
             # Should the view come back through `asarray`, it is known whose memory it is.
-            known.setdefault(id(owner_of(array)), buffer)
+            known.setdefault(identity(owner_of(array)), buffer)
         seen = array.view()
         seen.flags.writeable = False
         return seen
@@ -173,7 +176,8 @@ class Operators(TensorState):
         self._cut("np.asarray()")
         if copy is False and dtype is not None and np.dtype(dtype) != self.dtype:
             raise ValueError(f"cannot convert {self.dtype} to {dtype} without a copy")
-        return np.array(array_of(self), dtype=dtype) if copy or dtype is not None else self.numpy()
+        changed = dtype is not None and np.dtype(dtype) != self.dtype
+        return np.array(array_of(self), dtype=dtype) if copy or changed else self.numpy()
 
     def __float__(self) -> float:
         self._cut("float()")

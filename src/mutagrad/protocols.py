@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -104,6 +106,7 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
             return special(*args, **kwargs)
         name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
         raise DTypeError(f"{name} is not supported on tensors; use .numpy() for its value without a gradient.")
+    args, kwargs = _named(function, args, kwargs)
     out = kwargs.pop("out", None)
     kwargs = {_NUMPY_NAMES.get(k, k): v for k, v in kwargs.items() if v is not np._NoValue}
     known = set(entry.signature.parameters)
@@ -117,6 +120,28 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
             raise DTypeError(f"np.{function.__name__}: out= must be a Tensor here, got {describe(out)}.")
         return write.into(entry, out, args, kwargs, f"{function.__name__}(out=)")
     return entry(*args, **kwargs)
+
+
+@functools.lru_cache(maxsize=256)
+def _signature(function: Any) -> inspect.Signature | None:
+    """NumPy's own signature, where it tells one that binds by name."""
+    try:
+        found = inspect.signature(function)
+    except (ValueError, TypeError):
+        return None
+    kinds = {p.kind for p in found.parameters.values()}
+    return None if inspect.Parameter.VAR_POSITIONAL in kinds else found
+
+
+def _named(function: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
+    """Arguments by NumPy's names, since ours may stand in another order."""
+    signature = _signature(function)
+    if signature is None:
+        return args, dict(kwargs)
+    bound = dict(signature.bind(*args, **kwargs).arguments)
+    bound.update(bound.pop("kwargs", {}))
+    first = next(iter(signature.parameters))
+    return (bound.pop(first),), bound
 
 
 def _like(make: Callable[..., np.ndarray]) -> Callable[..., Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -116,10 +118,14 @@ def keep(t: Any) -> Any:
     window, place = t._window, t._place
     kept = None if window is None else window.kept
     if kept is None:
-        t._window = Window(t._array, "by default" if policy_in_force() == "preserve" else "")
-        if place is not None:
-            return _registered(t, t._window)
-        kept = t._window.kept
+        # Under the lock, since who makes a place for this memory registers the window that is there.
+        with lock:
+            place = t._place
+            if t._window is None or t._window.kept is None:
+                t._window = Window(t._array, "by default" if policy_in_force() == "preserve" else "")
+                if place is not None:
+                    return _registered(t, t._window)
+            kept = t._window.kept
     return LockedKept(kept, place.buffer) if place is not None and place.buffer.shared else kept
 
 
@@ -143,22 +149,24 @@ def kept_value(k: Any) -> Any:
 def elementwise(entry: Elementwise, *args: Any, **kwargs: Any) -> Any:
     """Run and record an elementwise op on any operands."""
     operands, (compute, out_dtype) = operands_of(entry, args, kwargs, entry.name)
-    values = [raw(a) for a in operands]
-    shape = broadcast(entry.name, values, operands)
-    if compute is None:
-        return new(by_numpy(entry, values, shape, out_dtype))
-    nodes = nodes_of(operands) if entry.differentiable and recording.get() else None
-    values = [cast(v, compute, mask=o in entry.masks) for v, o in zip(values, entry.operands, strict=True)]
-    kernel = run.forward_kernel(entry)
-    if nodes is None:
-        return result(run.elementwise(kernel, entry.kernels, values, shape, compute)[0], compute)
-    plan = entry.plan(tuple(n is not None for n in nodes))
-    at = site(2)
-    with lock:
-        value = run.elementwise(kernel, entry.kernels, values, shape, compute)[0]
-        made = result(value, compute)
-        attach(made, entry, nodes, kept_of(plan, operands, values, made), plan, None, at)
+    recorded = compute is not None and entry.differentiable and recording.get()
+    at = site(2) if recorded else None
+    # While recording, values and nodes are read together: no write may come between.
+    with lock if recorded else _FREE:
+        values = [raw(a) for a in operands]
+        shape = broadcast(entry.name, values)
+        if compute is None:
+            return _by_numpy(entry, operands, values, shape, out_dtype)
+        values = [cast(v, compute, mask=o in entry.masks) for v, o in zip(values, entry.operands, strict=True)]
+        nodes = nodes_of(operands) if recorded else None
+        made = result(run.elementwise(run.forward_kernel(entry), entry.kernels, values, shape, compute)[0], compute)
+        if nodes is not None and at is not None:
+            plan = entry.plan(tuple(n is not None for n in nodes))
+            attach(made, entry, nodes, kept_of(plan, operands, values, made), plan, None, at)
     return made
+
+
+_FREE = contextlib.nullcontext()
 
 
 def attach(
@@ -181,7 +189,7 @@ def keep_operand(source: Any, value: Any) -> Any:
     if isinstance(source, TensorState):
         # A value that was cast is private already.
         return keep(source) if value is source._array else value
-    return value.copy() if value is source else value
+    return value.copy() if np.may_share_memory(value, source) else value
 
 
 def nodes_of(operands: Sequence[Any]) -> list[Node | None] | None:
@@ -190,55 +198,59 @@ def nodes_of(operands: Sequence[Any]) -> list[Node | None] | None:
     return nodes if any(n is not None for n in nodes) else None
 
 
-def by_numpy(entry: Elementwise, values: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+def _by_numpy(
+    entry: Elementwise, operands: Sequence[Any], values: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Any:
     """Integers, bools and comparisons: values only, by NumPy's own ufunc."""
-    if entry.ufunc is not None:
-        with np.errstate(all="ignore"):
-            return np.asarray(entry.ufunc(*values))
-    if dtype.kind == "f":  # float16 has no kernel of its own
-        single = np.dtype(np.float32)
-        wide = [cast(v, single, mask=o in entry.masks) for v, o in zip(values, entry.operands, strict=True)]
-        value = run.elementwise(run.forward_kernel(entry), entry.kernels, wide, shape, single)[0]
-        return np.asarray(value, dtype)
-    if entry.numpy is not None:
-        return np.asarray(entry.numpy(*values), dtype)
-    return np.maximum(values[0], 0)  # relu of integers
+    try:
+        if entry.ufunc is not None:
+            with np.errstate(all="ignore"):
+                return new(np.asarray(entry.ufunc(*values)))
+        if dtype.kind == "f":  # float16 has no kernel of its own
+            single = np.dtype(np.float32)
+            wide = [cast(v, single, mask=o in entry.masks) for v, o in zip(values, entry.operands, strict=True)]
+            value = run.elementwise(run.forward_kernel(entry), entry.kernels, wide, shape, single)[0]
+            return new(np.asarray(value, dtype))
+        if entry.numpy is not None:
+            # What was left at its default is left to NumPy.
+            given = [None if v is d else v for v, d in zip(values, entry.defaults, strict=True)]
+            return new(np.asarray(entry.numpy(*given), dtype))
+        return new(np.maximum(values[0], 0))  # relu of integers
+    except (ValueError, TypeError, OverflowError) as error:
+        raise in_words(entry, operands, error) from None
 
 
 def reduction(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Run and record a reduction."""
     x = operand(x, entry.name)
-    value = np.asarray(array_of(x) if isinstance(x, TensorState) and x._array is not None else raw(x))
-    if isinstance(x, TensorState) and x._array is None:
-        value = np.asarray(value, dtype_of(x))
-    axes = axes_of(axis, value.ndim, entry.name)
-    count = 1
-    for a in axes:
-        count *= value.shape[a]
-    if count == 0 and not entry.empty:
-        raise ShapeError(f"{entry.name}: an empty array, shape {value.shape}, has none along axis {axis}.")
-    full = tuple(1 if a in axes else n for a, n in enumerate(value.shape))
-    if value.dtype not in FLOATS:
-        if entry.like is not None and value.dtype.kind in "iub":
-            value = value.astype(np.float64)
-        else:
-            return new(np.asarray(entry.numpy(value, axis=axes, keepdims=keepdims)))
-    dtype = value.dtype
-    node = node_of(x) if isinstance(x, TensorState) and recording.get() else None
-    with lock:
+    recorded = recording.get() and isinstance(x, TensorState)
+    at = site(2)
+    with lock if recorded else _FREE:
+        value = as_array(x)
+        axes = axes_of(axis, value.ndim, entry.name)
+        count = math.prod([value.shape[a] for a in axes])
+        if count == 0 and not entry.empty:
+            raise ShapeError(f"{entry.name}: an empty array, shape {value.shape}, has none along axis {axis}.")
+        if value.dtype not in FLOATS:
+            if entry.like is not None and value.dtype.kind in "iub":
+                value = value.astype(np.float64)
+            else:
+                return new(np.asarray(entry.numpy(value, axis=axes, keepdims=bool(keepdims))))
+        dtype = value.dtype
         out = run.reduce(entry, value, axes)
         if keepdims:
-            out = np.asarray(out, dtype).reshape(full)
+            out = np.expand_dims(np.asarray(out, dtype), axes)
         made = result(out, dtype)
+        node = node_of(x) if recorded else None
         if node is not None:
             plan = entry.plan
-            at = site(2)
+            full = tuple([1 if a in axes else n for a, n in enumerate(value.shape)])
             aux = {}
             if entry.aux is not None:
                 aux = entry.aux(value, np.asarray(raw(made)).reshape(full), axes)
             held = {"n": float(count), **aux}
             kept = tuple(
-                held[k] if k in held else keep(made) if k == "out" else keep_operand(x, value) for k in plan.keep
+                [held[k] if k in held else keep(made) if k == "out" else keep_operand(x, value) for k in plan.keep]
             )
             attach(made, entry, (node,), kept, plan, full, at)
     return made
@@ -270,22 +282,24 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
         with lock:
             try:
                 seen = entry.compute(base, **params)
-            except (ValueError, TypeError, IndexError) as error:
+            except (ValueError, TypeError, IndexError, OverflowError) as error:
                 raise in_words(entry, operands, error) from None
             if not isinstance(seen, np.ndarray):
                 # NumPy makes a number of a 0-d array here, which shares no memory.
-                return elementwise(positive, operands[0])
+                return elementwise(positive, operands[0]) if base.dtype in FLOATS else new(np.asarray(seen))
+            if seen is base:
+                return view_of(operands[0], base.view())
             if seen.base is not None and (seen is base or seen.base is base or seen.base is base.base):
                 return view_of(operands[0], seen)
-    nodes = nodes_of(operands) if recording.get() and entry.differentiable else None
     with lock:
+        nodes = nodes_of(operands) if recording.get() and entry.differentiable else None
         values = [as_array(a) for a in operands]
         try:
             if entry.kernel is not None:
                 value: Any = run.scan(entry, values)
             else:
                 value = entry.compute(*([values] if entry.sequence else values), **params)
-        except (ValueError, TypeError, IndexError) as error:
+        except (ValueError, TypeError, IndexError, OverflowError) as error:
             raise in_words(entry, operands, error) from None
         value, aux = value if isinstance(value, tuple) else (value, {})
         value = np.asarray(value)

@@ -153,7 +153,7 @@ class Tensor(Operators):
         if value is None:
             self._holder.grad = None
             return
-        given = value if isinstance(value, Tensor) else record.new(np.array(value, self.dtype))
+        given = value if isinstance(value, Tensor) else record.new(np.array(raw(operand(value, ".grad")), self.dtype))
         if given.shape != self.shape or given.dtype != self.dtype:
             raise ShapeError(f".grad must be {self.dtype}, shape {self.shape}, got {describe(given)}.")
         self._holder.grad = given
@@ -233,7 +233,10 @@ class Tensor(Operators):
 
     def astype(self, dtype: Any) -> Tensor:
         """A copy in another dtype; differentiable between float64 and float32."""
-        wanted = np.dtype(dtype)
+        try:
+            wanted = np.dtype(dtype)
+        except TypeError as error:
+            raise DTypeError(f"astype: {error}.") from None
         check_dtype(wanted, "astype")
         return astype(self, wanted)
 
@@ -303,11 +306,15 @@ class Tensor(Operators):
         return write.overwrite("zero_", self, 0)
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
-        """Overwrite the elements where `mask`, a boolean array of this shape, is true."""
+        """Overwrite the elements where `mask`, boolean and broadcast to this shape, is true."""
         found = np.asarray(raw(operand(mask, "masked_fill_")))
         if found.dtype != np.bool_:
             raise DTypeError(f"masked_fill_: the mask must be bool, got {found.dtype}.")
-        index.setitem(self, np.broadcast_to(found, self.shape), value, "masked_fill_")
+        try:
+            found = np.broadcast_to(found, self.shape)
+        except ValueError:
+            raise ShapeError(f"masked_fill_: a mask of shape {found.shape} does not fit shape {self.shape}.") from None
+        index.setitem(self, found, value, "masked_fill_")
         return self
 
     # NumPy protocols

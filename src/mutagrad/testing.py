@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DTypeError
+from .errors import DTypeError, describe
 from .modes import Switch, recording
 from .node import TensorState
 from .operands import array_of, dtype_of, raw, shape_of
@@ -116,6 +116,8 @@ def gradcheck(
 
     def loss(*inside: Any) -> Any:
         out = function(*inside)
+        if not isinstance(out, Tensor):
+            raise DTypeError(f"gradcheck(): the function must return a tensor, got {describe(out)}.")
         return OPS["sum"](out * _cotangent(shape_of(out)))
 
     found = grad(loss, numbers)(*arrays)

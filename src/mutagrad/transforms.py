@@ -6,6 +6,7 @@ Inside them arguments are private: the function may mutate them, and the caller'
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -59,14 +60,9 @@ class _Run:
         aux: bool,
     ):
         self.what = what
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        for k in numbers:
-            if not -len(args) <= k < len(args):
-                raise DTypeError(
-                    f"{what}: argnums {argnums} asks for argument {k}, the call has {len(args)} positional."
-                )
+        numbers = _positions(what, argnums, len(args))
         self.given = [args[k] for k in numbers]
-        self.single = isinstance(argnums, int)
+        self.single = not isinstance(argnums, Sequence)
         plain = list(leaves(self.given))
         tracked = any(isinstance(a, TensorState) and node_of(a) is not None for a in plain)
         # Inside another transform, or with tracked arguments, the gradient is differentiated again.
@@ -109,20 +105,25 @@ class _Run:
 
     def pull(self, outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of all arguments, mirrored as they were given."""
+        recorded = recording.get()
         sweep = Sweep(graph=self.graph, floor=self.floor)
         with Switch(recording, self.graph):
             for t, c in zip(outputs, cotangents, strict=True):
                 if isinstance(t, TensorState) and node_of(t) is not None:
                     start(sweep, t, seed(t, c, self.what))
             sweep.run(self.nodes)
+            given = list(leaves(self.given))
+            if sweep.left and not self.graph and recorded and any(isinstance(a, TensorState) for a in given):
+                # The gradient depends on tracked tensors from outside; as a Tensor it must say so.
+                self.graph = True
+                return self.pull(outputs, cotangents)
             return [
-                self._mirror(node, sweep.found.get(node), like)
-                for node, like in zip(self.nodes, leaves(self.given), strict=True)
+                self._mirror(node, sweep.found.get(node), like) for node, like in zip(self.nodes, given, strict=True)
             ]
 
     def _mirror(self, node: Node, slot: Any, like: Any) -> Any:
         if self.graph:
-            return record.new(np.zeros(node.shape, node.dtype)) if slot is None else slot[0]
+            return record.new(np.zeros(node.shape, node.dtype)) if slot is None else OPS["positive"](slot[0])
         array = np.zeros(node.shape, node.dtype) if slot is None else own(slot[0], slot[1], None, node.dtype)
         if isinstance(like, TensorState):
             return record.new(array)
@@ -143,9 +144,27 @@ class _Run:
         return np.asarray(raw(t)).item() if shape_of(t) == () else np.array(raw(t))
 
 
-def _callable(what: str, function: Any) -> None:
+def _callable(what: str, function: Any, argnums: Any = 0) -> None:
     if not callable(function):
         raise DTypeError(f"{what}: expected a function, got {describe(function)}.")
+    _positions(what, argnums, None)
+
+
+def _positions(what: str, argnums: Any, count: int | None) -> list[int]:
+    """The arguments to differentiate by, counted from the front; without `count` only their kind is checked."""
+    try:
+        numbers = [operator.index(k) for k in (argnums if isinstance(argnums, Sequence) else [argnums])]
+    except TypeError:
+        raise DTypeError(f"{what}: argnums must be an integer or a sequence of them, got {argnums!r}.") from None
+    if count is None:
+        return numbers
+    for k in numbers:
+        if not -count <= k < count:
+            raise DTypeError(f"{what}: argnums {argnums} asks for argument {k}, the call has {count} positional.")
+    found = [k % count for k in numbers]
+    if len(set(found)) != len(found):
+        raise DTypeError(f"{what}: argnums {argnums} names one argument twice.")
+    return found
 
 
 def _scalar(run: _Run) -> Any:
@@ -207,7 +226,7 @@ def value_and_grad(
 def _differentiated(
     what: str, function: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool
 ) -> Callable[..., Any]:
-    _callable(what, function)
+    _callable(what, function, argnums)
 
     @functools.wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -278,15 +297,32 @@ def vjp(function: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., An
     """
     _callable("vjp()", function)
     run = _Run("vjp()", function, args, {}, range(len(args)), False)
-    outputs = list(leaves(run.result))
+    results = list(leaves(run.result))
+    # As they are now, whatever is written to the value later.
+    outputs = [
+        type(t)(t._array, t._value, t._kind, node_of(t), t._born) if isinstance(t, TensorState) else t for t in results
+    ]
 
     def pull(cotangent: Any) -> Any:
-        given = list(leaves(cotangent)) if isinstance(run.result, tuple | list | dict) else [cotangent]
-        if len(given) != len(outputs):
-            raise ShapeError(f"vjp(): the value has {len(outputs)} parts, the cotangent {len(given)}.")
-        return run.trees(run.pull(outputs, given))
+        return run.trees(run.pull(outputs, list(_parts(run.result, cotangent))))
 
-    return rebuild(run.result, (run.value(t) for t in outputs)), pull
+    return rebuild(run.result, (run.value(t) for t in results)), pull
+
+
+def _parts(value: Any, cotangent: Any) -> Iterator[Any]:
+    """The parts of a cotangent in the order of the value's."""
+    if isinstance(value, dict):
+        if not isinstance(cotangent, dict) or value.keys() != cotangent.keys():
+            raise ShapeError(f"vjp(): the value is a dict of {list(value)}, the cotangent must be one too.")
+        for key in value:
+            yield from _parts(value[key], cotangent[key])
+    elif isinstance(value, tuple | list):
+        if not isinstance(cotangent, tuple | list) or len(value) != len(cotangent):
+            raise ShapeError(f"vjp(): the value has {len(value)} parts, the cotangent must have as many.")
+        for v, c in zip(value, cotangent, strict=True):
+            yield from _parts(v, c)
+    elif value is not None:
+        yield cotangent
 
 
 def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -317,7 +353,7 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
            [0., 4.]])
     """
 
-    _callable("jacobian()", function)
+    _callable("jacobian()", function, argnums)
 
     @functools.wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:

@@ -232,7 +232,7 @@ def _result_shape(op: str, operands: Sequence[Any], array: np.ndarray) -> tuple[
     shape = array.shape
     if all(not isinstance(v, np.ndarray) or v.shape == shape for v in values):
         return shape
-    shape = broadcast(op, values, operands)
+    shape = broadcast(op, values)
     try:
         return np.broadcast_shapes(shape, array.shape)
     except ValueError:
@@ -285,11 +285,12 @@ def assign(op: str, target: Any, array: np.ndarray, value: Any, here: judge.Site
     With `exact` the value's own shape must be the window's: what computed it has broadcast already.
     """
     value = operand(value, op)
-    found = raw(value)
-    if isinstance(value, TensorState) and isinstance(found, np.ndarray) and same_window(found, array):
-        return target
-    plain = fitted(op, found, dtype_spec(value), array, here, exact)
     with lock:
+        found = raw(value)
+        if isinstance(value, TensorState) and isinstance(found, np.ndarray) and same_window(found, array):
+            if value is target or (value._place is not None and value._place is target._place):
+                return target
+        plain = fitted(op, found, dtype_spec(value), array, here, exact)
         task = Write(op, target, array, here)
         nodes = nodes_of([value]) if task.recorded else None
         moved = task.judge(nodes is not None)
@@ -379,6 +380,7 @@ def cut(target: Any) -> None:
         array = array_of(target)
         task = Write("detach_", target, array, here)
         task.recorded = task.forget = True
+        judge.leaf("detach_", target, task.place, array, here)
         if node_of(target) is not None:
             version = task.place.buffer.version
             task.commit([], bool, (), lambda: None)

@@ -1,16 +1,14 @@
-"""The table: every op, found by name, by NumPy callable, or by Python callable."""
+"""The table: every op, found by name or by NumPy callable."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 from . import contraction, elementwise, indexing, movement, reduction
 from .entry import Composite, Elementwise, Entry, Plan, Reduction, Structural, recorders
 
 __all__ = [
-    "BY_NUMPY", "BY_PYTHON", "OPS", "Composite", "Elementwise", "Entry", "Plan", "Reduction", "Structural", "recorders",
+    "BY_NUMPY", "OPS", "Composite", "Elementwise", "Entry", "Plan", "Reduction", "Structural", "recorders",
 ]  # fmt: skip
 
 _ALL: dict[str, Entry] = {
@@ -26,8 +24,3 @@ for _entry in _ALL.values():
         OPS |= dict.fromkeys((_entry.name, *_entry.aliases), _entry)
         if _entry.numpy is not None:
             BY_NUMPY[_entry.numpy] = _entry
-
-# By what Python's math module calls them.
-BY_PYTHON: dict[Callable[..., Any], Entry] = {
-    getattr(math, name): entry for name, entry in _ALL.items() if isinstance(entry, Elementwise) and hasattr(math, name)
-}

@@ -49,8 +49,6 @@ class Entry:
         What NumPy calls this op: a ufunc, or a function. The reference of the tests.
     aliases : sequence of str
         Further public names.
-    formula : str
-        How the reference row prints the op; by default its call.
     conventions : str
         What holds at corners, for the reference row.
     example : (str, str)
@@ -66,7 +64,6 @@ class Entry:
         ufunc: Any = None,
         numpy: Any = None,
         aliases: Sequence[str] = (),
-        formula: str = "",
         conventions: str = "",
         example: tuple[str, str] = ("", ""),
         method: bool = True,
@@ -81,7 +78,7 @@ class Entry:
         self.params = tuple(p for p in self.signature.parameters if p not in self.operands)
         self.ufunc, self.numpy = ufunc, numpy or ufunc
         self.aliases = tuple(aliases)
-        self.formula, self.conventions = formula or call, conventions
+        self.conventions = conventions
         self.example, self.method, self.private = example, method, private
 
     differentiable = True
@@ -111,7 +108,7 @@ class Plan:
         Room for the compiled forms, filled by the rooms below.
     """
 
-    __slots__ = ("_derived", "entry", "keep", "keeps_out", "kernels", "mask", "outputs", "positions")
+    __slots__ = ("_derived", "entry", "keep", "kernels", "mask", "outputs", "positions")
 
     def __init__(self, entry: Entry, outputs: Sequence[Expr | None]) -> None:
         self.entry = entry
@@ -123,7 +120,6 @@ class Plan:
         self.positions = tuple(where.get(n, -2) for n in self.keep)
         # One bit an operand, then one for the result.
         self.mask = sum(1 << (len(entry.operands) if p == -1 else p) for p in self.positions if p > -2)
-        self.keeps_out = "out" in self.keep
         self.kernels: dict[Any, Any] = {}
         self._derived: dict[int, Elementwise] = {}
 

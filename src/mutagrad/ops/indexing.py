@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .elementwise import where
 from .entry import NO_DERIVATIVE, Entry, Indexing
 
 TABLE: dict[str, Entry] = {}
@@ -40,7 +41,7 @@ put: Indexing = indexing(
     "setitem(x, value, key, winners)", "x with elements replaced.", operands=("x", "value"), private=True,
     adjoints={
         "x": lambda g, key: put(g, 0.0, key, None),
-        "value": lambda g, key, winners: getitem(g, key) if winners is None else getitem(g, key) * winners,
+        "value": lambda g, key, winners: getitem(g, key) if winners is None else where(winners, getitem(g, key), 0.0),
     },
     compute=lambda x, value, key, winners: _replaced(x, value, key),
 )  # fmt: skip
@@ -76,6 +77,7 @@ def along(indices: np.ndarray, shape: tuple[int, ...], axis: int) -> tuple[np.nd
 
 
 def _take_along_adjoint(g: Any, x_shape: Any, indices: Any, axis: Any) -> Any:
+    indices = np.asarray(indices)
     if axis is None:
         return scatter(g, (int(np.prod(x_shape)),), (indices,)).reshape(x_shape)
     return scatter(g, x_shape, along(indices, x_shape, axis))
@@ -84,14 +86,17 @@ def _take_along_adjoint(g: Any, x_shape: Any, indices: Any, axis: Any) -> Any:
 take_along_axis = indexing(
     "take_along_axis(x, indices, axis=-1)", "Pick by an index array along an axis.",
     example=("mg.take_along_axis(mg.tensor([5.0, 7.0]), np.array([1, 1]), 0).tolist()", "[7.0, 7.0]"),
-    numpy=np.take_along_axis,
+    numpy=np.take_along_axis, compute=lambda x, indices, axis: np.take_along_axis(x, np.asarray(indices), axis),
     adjoints={"x": _take_along_adjoint},
 )  # fmt: skip
 
 
 def _sort(x: np.ndarray, axis: Any = -1) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     order = np.argsort(x, axis=axis, kind="stable")
-    picked = x.ravel()[order] if axis is None else np.take_along_axis(x, order, axis)
+    if axis is None:
+        return x.ravel()[order], {"order": order}
+    picked = np.empty_like(x)
+    picked[...] = np.take_along_axis(x, order, axis)
     return picked, {"order": order}
 
 

@@ -137,13 +137,18 @@ cumsum: Contraction = _add(Contraction(
 ))  # fmt: skip
 
 
+def _constant(x: Any, value: float) -> np.ndarray:
+    """One value in place of the first along the last axis; not x * 0, which is nan where x is not finite."""
+    return np.full(x[..., :1].shape, value, x.dtype)
+
+
 def _previous(y: Any) -> Any:
     """y shifted by one along the last axis, zero coming in."""
-    return concatenate([y[..., :1] * 0.0, y[..., :-1]], axis=-1)
+    return concatenate([_constant(y, 0), y[..., :-1]], axis=-1)
 
 
 def _following(a: Any) -> Any:
-    return concatenate([a[..., 1:], a[..., :1] * 0.0], axis=-1)
+    return concatenate([a[..., 1:], _constant(a, 0)], axis=-1)
 
 
 def _backwards(g: Any, a: Any) -> Any:
@@ -171,11 +176,6 @@ def _unlast(x: Any, axis: int) -> Any:
     return transpose(x, order)
 
 
-def _cumprod_last(x: Any) -> Any:
-    start = concatenate([x[..., :1], x[..., 1:] * 0.0], axis=-1)
-    return recurrence(x, start)
-
-
 def _cumprod_adjoint(g: Any, x: Any, x_shape: Any, axis: Any) -> Any:
     """The cotangent s[i] * (product of what stands before i), where s is the recurrence's adjoint."""
     if axis is None:
@@ -195,7 +195,7 @@ cumprod = _add(Contraction(
 
 def _before(x: Any) -> Any:
     """For each element the product of those before it, along the last axis."""
-    return concatenate([x[..., :1] * 0.0 + 1.0, cumprod(x[..., :-1], axis=-1)], axis=-1)
+    return concatenate([_constant(x, 1), cumprod(x[..., :-1], axis=-1)], axis=-1)
 
 
 def _prod_adjoint(g: Any, x: Any, x_shape: Any, axis: Any, keepdims: bool) -> Any:
