@@ -169,7 +169,7 @@ def _share(data: np.ndarray) -> Tensor:
         place = _place(seen, buffer)
         buffer.watch(owner)
         buffer.watch(data)
-    made = Tensor(seen, None, kind_of(seen), None, buffer.born)
+    made = record.make(seen, None, kind_of(seen), None, buffer.born)
     made._place, made._number = place, -1
     return made
 

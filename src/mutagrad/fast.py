@@ -23,8 +23,6 @@ from .ops import Elementwise
 from .record import elementwise, inside, internal, keep, site
 from .run import FLOAT64
 
-_new = object.__new__
-
 # What an operator takes beside a tensor; anything else gets its own say.
 KNOWN = (TensorState, float, int, np.ndarray, np.generic, list, tuple)
 
@@ -79,11 +77,17 @@ def _flattened(call: Callable[..., Any]) -> Callable[..., Any]:
     return flat
 
 
-def unary_of(entry: Elementwise, depth: int = 1) -> Callable[[Any], Any]:
+# How a result is written into a tensor that `out=` names: (operands, target) -> target.
+Into = Callable[[tuple[Any, ...], Any], Any]
+
+
+def unary_of(entry: Elementwise, depth: int = 1, into: Into | None = None) -> Callable[..., Any]:
     """The function of one tensor that runs and records an op; the user calls it from `depth` frames above."""
     fasts = entry.fast
 
-    def unary(x: Any) -> Any:
+    def unary(x: Any, *, out: Any = None) -> Any:
+        if out is not None and into is not None:
+            return into((x,), out)
         try:
             call, kind, dtype, arrays, plans = fasts[x._kind]
         except (KeyError, AttributeError, TypeError):
@@ -100,21 +104,22 @@ def unary_of(entry: Elementwise, depth: int = 1) -> Callable[[Any], Any]:
                 return _in_memory(entry, fasts[x._kind], (x,))
             given = x._value
             value = call(given)
-            out = None
+            memory = None
             shape: tuple[int, ...] = ()
         else:
             if arrays > 3 or x._place is not None:
                 return _in_memory(entry, fasts[x._kind], (x,))
-            shape = array.shape
-            out = _empty(shape) if dtype is FLOAT64 else _empty(shape, dtype)
-            call(out, array)
+            size = len(array)
+            shape = (size,)
+            memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
+            call(memory, array)
             value = None
-        t = _new(record.Tensor)
+        t = record.Tensor()
         t._place = None
         t._window = None
         t._holder = None
         t._node = None
-        t._array = out
+        t._array = memory
         t._value = value
         t._kind = kind
         t._born = number = tick()
@@ -132,7 +137,7 @@ def unary_of(entry: Elementwise, depth: int = 1) -> Callable[[Any], Any]:
                 kept = (keep(t),) if mask == 2 else (keep(x), keep(t))
             if x._place is not None:
                 return elementwise(entry, x)
-        t._node = n = _new(Node)
+        t._node = n = Node()
         n.params = None
         n.holder = None
         n.entry = entry
@@ -155,20 +160,27 @@ def unary_of(entry: Elementwise, depth: int = 1) -> Callable[[Any], Any]:
     return unary
 
 
-def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Callable[[Any, Any], Any]:
+def binary_of(
+    entry: Elementwise, depth: int = 1, operator: bool = False, into: Into | None = None
+) -> Callable[..., Any]:
     """The function of two operands that runs and records an op; as an operator it leaves strangers to themselves."""
-    fasts = entry.fast
+    pairs: dict[str, dict[str, Any]] = {}
 
-    def binary(x: Any, y: Any) -> Any:
-        kx = x._kind if isinstance(x, TensorState) else "w" if type(x) is float else ""
-        ky = y._kind if isinstance(y, TensorState) else "w" if type(y) is float else ""
-        fast = fasts.get((kx, ky))
-        if fast is None:
+    def binary(x: Any, y: Any, *, out: Any = None) -> Any:
+        if out is not None and into is not None:
+            return into((x, y), out)
+        tensor = record.Tensor
+        kx = x._kind if type(x) is tensor else "w" if type(x) is float else _kind(x)
+        ky = y._kind if type(y) is tensor else "w" if type(y) is float else _kind(y)
+        try:
+            fast = pairs[kx][ky]
+        except KeyError:
             if operator and not (isinstance(x, KNOWN) and isinstance(y, KNOWN)):
                 return NotImplemented
             fast = case_of(entry, (kx, ky))
             if fast is None:
                 return elementwise(entry, x, y)
+            pairs.setdefault(kx, {})[ky] = fast
         call, kind, dtype, arrays, plans = fast
         nx = ny = None
         kept: tuple[Any, ...] = ()
@@ -189,7 +201,7 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
                     return _in_memory(entry, fast, (x, y))
                 vy = y._value
             value = call(vx, vy)
-            out = None
+            memory = None
             shape: tuple[int, ...] = ()
         else:
             if arrays > 3:
@@ -199,8 +211,8 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
                 if x._place is not None or y._place is not None:
                     return _in_memory(entry, fast, (x, y))
                 vx, vy = x._array, y._array
-                shape = vx.shape
-                if len(vy) != len(vx):
+                size = len(vx)
+                if len(vy) != size:
                     return elementwise(entry, x, y)
             elif arrays == 1:
                 nx = x._node
@@ -209,7 +221,7 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
                     ny, vy = y._node, y._value
                 if x._place is not None or (ky != "w" and y._array is not None):
                     return _in_memory(entry, fast, (x, y))
-                shape = vx.shape
+                size = len(vx)
             else:
                 ny = y._node
                 vx, vy = x, y._array
@@ -217,16 +229,17 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
                     nx, vx = x._node, x._value
                 if y._place is not None or (kx != "w" and x._array is not None):
                     return _in_memory(entry, fast, (x, y))
-                shape = vy.shape
+                size = len(vy)
             value = None
-            out = _empty(shape) if dtype is FLOAT64 else _empty(shape, dtype)
-            call(out, vx, vy)
-        t = _new(record.Tensor)
+            shape = (size,)
+            memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
+            call(memory, vx, vy)
+        t = record.Tensor()
         t._place = None
         t._window = None
         t._holder = None
         t._node = None
-        t._array = out
+        t._array = memory
         t._value = value
         t._kind = kind
         t._born = number = tick()
@@ -250,7 +263,7 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
             # Still nobody else's, now that what is kept has been noted?
             if (arrays & 1 and x._place is not None) or (arrays & 2 and y._place is not None):
                 return elementwise(entry, x, y)
-        t._node = n = _new(Node)
+        t._node = n = Node()
         n.params = n.holder = None
         n.entry, n.plan, n.number, n.shape, n.dtype, n.inputs, n.kept = (
             entry,
@@ -274,6 +287,11 @@ def binary_of(entry: Elementwise, depth: int = 1, operator: bool = False) -> Cal
     return binary
 
 
+def _kind(x: Any) -> str:
+    """The kind of a subclass of Tensor; "" for everything else."""
+    return x._kind if isinstance(x, TensorState) else ""
+
+
 def _given(mask: int, *values: Any) -> tuple[Any, ...]:
     """The values whose bits are set."""
     return tuple([v for k, v in enumerate(values) if mask & 1 << k])
@@ -293,14 +311,14 @@ def _in_memory(entry: Elementwise, fast: tuple[Any, ...], operands: tuple[Any, .
             else:
                 values.append(a)
         if not arrays:
-            t = record.Tensor(None, call(*values), kind, None, tick())
+            t = record.make(None, call(*values), kind, None, tick())
         else:
             shapes = {v.shape for k, v in enumerate(values) if arrays & 1 << k}
             if len(shapes) > 1:
                 return elementwise(entry, *operands)
             out = _empty(shapes.pop(), dtype)
             call(out, *values)
-            t = record.Tensor(out, None, kind, None, tick())
+            t = record.make(out, None, kind, None, tick())
         plan = plans[sum(1 << k for k, n in enumerate(nodes) if n is not None)] if recorded else None
         if plan is None or not any(n is not None for n in nodes):
             return t

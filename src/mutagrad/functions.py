@@ -16,18 +16,14 @@ from .tensors import Tensor
 
 def function_of(entry: Entry) -> Callable[..., Any]:
     """The public function of an entry, with its signature and docstring."""
+
+    def into(operands: tuple[Any, ...], out: Any) -> Any:
+        return write.apply(entry, out, operands, f"{entry.name}(out=)")
+
     if isinstance(entry, Elementwise) and len(entry.operands) == 1:
-        unary = unary_of(entry, 2)
-
-        def function(x: Any, *, out: Any = None) -> Any:
-            return unary(x) if out is None else write.apply(entry, out, (x,), f"{entry.name}(out=)")
-
+        function = unary_of(entry, into=into)
     elif isinstance(entry, Elementwise) and len(entry.operands) == 2:
-        binary = binary_of(entry, 2)
-
-        def function(x: Any, y: Any, *, out: Any = None) -> Any:  # type: ignore[misc]
-            return binary(x, y) if out is None else write.apply(entry, out, (x, y), f"{entry.name}(out=)")
-
+        function = binary_of(entry, into=into)
     elif isinstance(entry, Elementwise):
 
         def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:  # type: ignore[misc]

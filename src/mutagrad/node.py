@@ -39,14 +39,17 @@ class Node:
         "code", "dtype", "entry", "holder", "inputs", "instruction", "kept", "number", "params", "plan", "shape"
     )  # fmt: skip
 
-    def __init__(
-        self, entry: Any, inputs: Any, kept: Any, plan: Any, params: Any, number: int, shape: Any, dtype: Any,
-        code: Any, instruction: int,
-    ) -> None:  # fmt: skip
-        self.entry, self.inputs, self.kept, self.plan, self.params = entry, inputs, kept, plan, params
-        self.number, self.shape, self.dtype = number, shape, dtype
-        self.code, self.instruction = code, instruction
-        self.holder: Holder | None = None
+    code: Any
+    dtype: Any
+    entry: Any
+    holder: Holder | None
+    inputs: Any
+    instruction: int
+    kept: Any
+    number: int
+    params: Any
+    plan: Any
+    shape: Any
 
     def release(self) -> None:
         """Let go of what backward needed; a further backward through this node is an error."""
@@ -70,6 +73,18 @@ if sys.version_info >= (3, 13):  # pragma: no cover
     Node.__del__ = _free  # type: ignore[attr-defined]
 
 
+def new_node(
+    entry: Any, inputs: Any, kept: Any, plan: Any, params: Any, shape: Any, dtype: Any, at: tuple[Any, int] = (None, 0)
+) -> Node:
+    """A new node. The class has no constructor of its own, since that would cost as much as all its fields."""
+    made = Node()
+    made.entry, made.inputs, made.kept, made.plan, made.params = entry, inputs, kept, plan, params
+    made.number, made.shape, made.dtype = tick(), shape, dtype
+    made.code, made.instruction = at
+    made.holder = None
+    return made
+
+
 def born(
     entry: Any,
     inputs: tuple[Node | None, ...],
@@ -81,10 +96,10 @@ def born(
     at: tuple[Any, int],
 ) -> Node:
     """A new node; of released inputs it is born released."""
-    node = Node(entry, inputs, kept, plan, params, tick(), shape, dtype, *at)
+    made = new_node(entry, inputs, kept, plan, params, shape, dtype, at)
     if all(n is None or n.inputs is None for n in inputs):
-        node.release()
-    return node
+        made.release()
+    return made
 
 
 class Holder:
@@ -184,10 +199,6 @@ class TensorState:
     _window: Window | None
     _holder: Holder | None
     _born: int
-
-    def __init__(self, array: Any, value: Any, kind: str, node: Any, born: int) -> None:
-        self._array, self._value, self._kind, self._node, self._born = array, value, kind, node, born
-        self._place = self._window = self._holder = None
 
     @property
     def _leaf(self) -> bool:

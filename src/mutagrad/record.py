@@ -64,16 +64,24 @@ def site(depth: int = 1) -> tuple[CodeType, int]:
     return frame.f_code, frame.f_lasti
 
 
+def make(array: Any, value: Any, kind: str, node: Any, born: int) -> Any:
+    """A tensor of these parts; the class has no constructor, since that would cost as much as all its fields."""
+    t = Tensor()
+    t._array, t._value, t._kind, t._node, t._born = array, value, kind, node, born
+    t._place = t._window = t._holder = None
+    return t
+
+
 def new(array: np.ndarray, node: Node | None = None) -> Any:
     """A tensor on an array of its own; a scalar is held by value."""
     if array.ndim == 0 and array.dtype in FLOATS:
         return new_scalar(array.item(), array.dtype, node)
-    return Tensor(array, None, kind_of(array), node, tick() if node is None else node.number)
+    return make(array, None, kind_of(array), node, tick() if node is None else node.number)
 
 
 def new_scalar(value: float, dtype: np.dtype[Any], node: Node | None = None) -> Any:
     """A scalar tensor held by value."""
-    return Tensor(None, value, FLOATS[dtype] + "0", node, tick() if node is None else node.number)
+    return make(None, value, FLOATS[dtype] + "0", node, tick() if node is None else node.number)
 
 
 def result(value: Any, dtype: np.dtype[Any], node: Node | None = None) -> Any:
@@ -103,7 +111,7 @@ def view_of(t: Any, array: np.ndarray) -> Any:
     place = place_of(t)
     if not array.flags.writeable and array_of(t).flags.writeable and not stretched(array):
         array = writable_alias(array)
-    view = Tensor(array, None, kind_of(array), None, t._born)
+    view = make(array, None, kind_of(array), None, t._born)
     view._place = place
     view._number = -1
     return view

@@ -10,8 +10,7 @@ from . import index, protocols, record, write
 from .backward import backward
 from .buffers import same_window
 from .errors import DTypeError, GradientError, ShapeError, describe
-from .modes import tick
-from .node import Holder, Node, Place, kind_of, node_of
+from .node import Holder, Node, Place, kind_of, new_node, node_of
 from .operands import array_of, check_dtype, operand, raw
 from .operators import Operators
 from .ops import OPS
@@ -115,10 +114,10 @@ class Tensor(Operators):
                 "A view cannot require grad: make its base a leaf, or take a .clone() or .detach().clone() of the view."
             )
         holder = self._holder or Holder(leaf=True)
-        node = Node(None, (), (), None, None, tick(), self.shape, self.dtype, None, 0)
-        node.holder = self._holder = holder
+        leaf = new_node(None, (), (), None, None, self.shape, self.dtype)
+        leaf.holder = self._holder = holder
         holder.leaf = True
-        self._restart(node)
+        self._restart(leaf)
         if self._place is not None:
             self._place.buffer.add_leaf(self)
         return self
@@ -208,7 +207,7 @@ class Tensor(Operators):
         array = array_of(self)
         place = place_of(self)
         seen = array[...]
-        made = Tensor(seen, None, kind_of(array), None, self._born)
+        made = record.make(seen, None, kind_of(array), None, self._born)
         made._place, made._number = Place(place.buffer, seen, None, detached=True), 0
         return made
 

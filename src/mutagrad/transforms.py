@@ -16,7 +16,7 @@ from . import record
 from .backward import Sweep, own, seed, start
 from .errors import DTypeError, GradientError, ShapeError, describe
 from .modes import Switch, recording, tick, transform
-from .node import Node, TensorState, node_of
+from .node import Node, TensorState, new_node, node_of
 from .operands import dtype_of, operand, raw, shape_of
 from .ops import OPS
 from .run import FLOATS
@@ -97,11 +97,11 @@ class _Run:
             )
         entry = None if outer is None else OPS["positive"]
         plan = None if entry is None else entry.plan((True,))
-        node = Node(entry, () if outer is None else (outer,), (), plan, None, tick(), array.shape, array.dtype, None, 0)
-        self.nodes.append(node)
+        made = new_node(entry, () if outer is None else (outer,), (), plan, None, array.shape, array.dtype)
+        self.nodes.append(made)
         if array.ndim == 0:
-            return record.new_scalar(array.item(), array.dtype, node)
-        return record.new(array, node)
+            return record.new_scalar(array.item(), array.dtype, made)
+        return record.new(array, made)
 
     def pull(self, outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of all arguments, mirrored as they were given."""
@@ -300,7 +300,8 @@ def vjp(function: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., An
     results = list(leaves(run.result))
     # As they are now, whatever is written to the value later.
     outputs = [
-        type(t)(t._array, t._value, t._kind, node_of(t), t._born) if isinstance(t, TensorState) else t for t in results
+        record.make(t._array, t._value, t._kind, node_of(t), t._born) if isinstance(t, TensorState) else t
+        for t in results
     ]
 
     def pull(cotangent: Any) -> Any:

@@ -16,14 +16,14 @@ from . import judge, run
 from .buffers import Window, lock, overlap, same_window
 from .errors import DTypeError, describe
 from .fast import case_of
-from .modes import recording, tick, transform
-from .node import Node, Place, TensorState, born, node_of
+from .modes import recording, transform
+from .node import Node, Place, TensorState, born, new_node, node_of
 from .operands import array_of, bind, broadcast, cast, dtype_spec, operand, operands_of, raw
 from .ops import Elementwise, Entry
 from .ops.elementwise import where as select
 from .ops.window import Geometry, dense_layout
 from .ops.window import write as write_window
-from .record import keep, keep_operand, keep_written, nodes_of, place_of, site
+from .record import keep, keep_operand, keep_written, make, nodes_of, place_of, site
 
 
 class Write:
@@ -86,7 +86,7 @@ class Write:
         if node is None and base is not None and self.whole and not self.forget:
             # Overwritten by a constant, it stays tracked: a backward through it is no error and finds nothing.
             geometry = self.place.geometry(self.array)
-            return Node(write_window, (None, None), (), None, geometry, tick(), shape, dtype, *self.site)
+            return new_node(write_window, (None, None), (), None, geometry, shape, dtype, self.site)
         if self.whole or (node is None and base is None):
             return node
         return born(write_window, (base, node), (), None, self.place.geometry(self.array), shape, dtype, self.site)
@@ -102,7 +102,7 @@ def _shadow(t: Any, copies: dict[int, Any]) -> Any:
     """A private tensor with the value and the node that `t` has now: it is read as if copied before the write."""
     found = copies.get(id(t))
     if found is None:
-        found = copies[id(t)] = type(t)(array_of(t).copy(), None, "", node_of(t), t._born)
+        found = copies[id(t)] = make(array_of(t).copy(), None, "", node_of(t), t._born)
     return found
 
 
