@@ -147,12 +147,18 @@ def unary_of(entry: Elementwise, depth: int = 1, into: Into | None = None) -> Ca
         n.dtype = dtype
         n.inputs = (node,)
         n.kept = kept
-        frame = _getframe(depth)
-        code = frame.f_code
-        if internal.get(code.co_filename, True):
-            frame = _outside(frame)
+        if arrays and mask:
+            frame = _getframe(depth)
             code = frame.f_code
-        n.code, n.instruction = code, frame.f_lasti
+            if internal.get(code.co_filename, True):
+                frame = _outside(frame)
+                code = frame.f_code
+            n.code = code
+            n.instruction = frame.f_lasti
+        else:
+            # Numbers are kept by value: no refusal will ever name this node.
+            n.code = None
+            n.instruction = 0
         if node.inputs is None:
             n.release()
         return t
@@ -274,12 +280,18 @@ def binary_of(
             (nx, ny),
             kept,
         )
-        frame = _getframe(depth)
-        code = frame.f_code
-        if internal.get(code.co_filename, True):
-            frame = _outside(frame)
+        if arrays and mask:
+            frame = _getframe(depth)
             code = frame.f_code
-        n.code, n.instruction = code, frame.f_lasti
+            if internal.get(code.co_filename, True):
+                frame = _outside(frame)
+                code = frame.f_code
+            n.code = code
+            n.instruction = frame.f_lasti
+        else:
+            # Numbers are kept by value: no refusal will ever name this node.
+            n.code = None
+            n.instruction = 0
         if (nx is None or nx.inputs is None) and (ny is None or ny.inputs is None):
             n.release()
         return t
