@@ -135,8 +135,9 @@ def unary_of(entry: Elementwise, depth: int = 1, into: Into | None = None) -> Ca
                 kept = ((window and window.kept) or keep(x),)
             else:
                 kept = (keep(t),) if mask == 2 else (keep(x), keep(t))
-            if x._place is not None:
-                return elementwise(entry, x)
+        # Still nobody else's, now that what is kept has been noted? Else value and node may belong to two writes.
+        if arrays and x._place is not None:
+            return elementwise(entry, x)
         t._node = n = Node()
         n.params = None
         n.holder = None
@@ -266,9 +267,9 @@ def binary_of(
                 kx_ = keep(x) if mask & 1 and arrays & 1 else vx
                 ky_ = keep(y) if mask & 2 and arrays & 2 else vy
                 kept = _given(mask, kx_, ky_, keep(t) if mask & 4 else None)
-            # Still nobody else's, now that what is kept has been noted?
-            if (arrays & 1 and x._place is not None) or (arrays & 2 and y._place is not None):
-                return elementwise(entry, x, y)
+        # As in `unary`.
+        if (arrays & 1 and x._place is not None) or (arrays & 2 and y._place is not None):
+            return elementwise(entry, x, y)
         t._node = n = Node()
         n.params = n.holder = None
         n.entry, n.plan, n.number, n.shape, n.dtype, n.inputs, n.kept = (
