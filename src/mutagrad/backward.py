@@ -269,7 +269,7 @@ def _pull_structural(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any,
             k = k if isinstance(k, Kept) else np.asarray(value, node.dtype if name == "out" else None)
             values[name] = _with_node(k, node.dtype, source if sweep.graph else None)
     if entry.variadic:
-        values["xs"] = [values.get(j) for j in range(len(inputs))]
+        values[entry.operands[0]] = [values.get(j) for j in range(len(inputs))]
         rules: list[Any] = [entry.adjoints] * len(inputs)
         reads = [entry.reads["*"]] * len(inputs)
     else:

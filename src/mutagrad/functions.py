@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -32,26 +33,42 @@ def function_of(entry: Entry) -> Callable[..., Any]:
             return elementwise(entry, *args, **kwargs)
 
     else:
+        positional = [n for n, p in entry.public.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        position = list(entry.public.parameters).index("out") if "out" in positional else sys.maxsize
 
         def function(*args: Any, **kwargs: Any) -> Any:  # type: ignore[misc]
-            return entry(*args, **kwargs)
+            out = kwargs.pop("out", None)
+            if len(args) > position:
+                args, out = (*args[:position], *args[position + 1 :]), args[position]
+            if out is None:
+                return entry(*args, **kwargs)
+            return write.into(entry, out, args, kwargs, f"{entry.name}(out=)")
 
     function.__name__ = function.__qualname__ = entry.name
     function.__doc__ = document(entry)
-    function.__signature__ = entry.signature  # type: ignore[attr-defined]
+    function.__signature__ = entry.public  # type: ignore[attr-defined]
     function.__module__ = "mutagrad"
     return function
+
+
+# What the parameters that many ops share may be.
+STATIC = {
+    "axis": "int, tuple of int or None",
+    "dtype": "floating dtype, computed in",
+    "keepdims": "bool",
+    "where": "mask, array or tensor",
+}
 
 
 def document(entry: Entry) -> str:
     """An entry's docstring: the sentence, parameters, errors, what is kept, conventions, an example."""
     lines = [entry.doc, "", "Parameters", "----------"]
     for name, p in entry.signature.parameters.items():
-        kind = "static" if name not in entry.operands else "tensor, array or number, of any shape"
-        if name == "xs":
+        kind = "tensor, array or number, of any shape" if name in entry.operands else STATIC.get(name, "static")
+        if entry.variadic and name == entry.operands[0]:
             kind = "tensors or arrays" if p.kind is p.VAR_POSITIONAL else "sequence of tensors or arrays"
         lines.append(f"{name} : {kind}" + ("" if p.default is p.empty else f", default {p.default}"))
-    if isinstance(entry, Elementwise):
+    if isinstance(entry, Elementwise) or "out" in entry.public.parameters:
         lines += ["out : Tensor, optional", "    Write the result there, under the in-place contract."]
     shape = "Of the operands' broadcast shape." if isinstance(entry, Elementwise) else "Of the shape that NumPy gives."
     lines += ["", "Returns", "-------", "Tensor", f"    {shape} Dtypes follow NumPy."]

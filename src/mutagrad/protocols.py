@@ -91,7 +91,6 @@ _NUMPY_NAMES = {
     "arr": "x",
     "m": "x",
     "array": "x",
-    "arrays": "xs",
     "a_min": "min",
     "a_max": "max",
     "newshape": "shape",

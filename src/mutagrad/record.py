@@ -33,9 +33,10 @@ from .operands import (
     static,
     stretched,
 )
-from .ops import Elementwise, Plan, Reduction, Structural, recorders
+from .ops import Composite, Elementwise, Plan, Reduction, Structural, recorders
 from .ops.elementwise import positive
 from .ops.entry import Contraction, Indexing, Movement
+from .ops.movement import astype
 from .run import FLOATS
 
 # The class of tensors; set by `tensors`, which stands below.
@@ -280,6 +281,9 @@ def structural(entry: Structural, *args: Any, **kwargs: Any) -> Any:
     else:
         operands = [operand(bound.pop(o), entry.name) for o in entry.operands]
     params = {p: static(v) for p, v in bound.items()}
+    dtype = params.pop("dtype", None)
+    if dtype is not None:
+        operands = [astype(a, dtype) for a in operands]
     return apply_structural(entry, operands, params)
 
 
@@ -337,7 +341,7 @@ def _structural_kept(
     names: list[Any] = []
     kept: list[Any] = []
     if entry.variadic:
-        if "xs" in entry.reads["*"]:
+        if entry.operands[0] in entry.reads["*"]:
             active = [i for i, n in enumerate(nodes) if n is not None]
             for j, (source, value) in enumerate(zip(operands, values, strict=True)):
                 names.append(j)
@@ -358,6 +362,16 @@ def _structural_kept(
     return tuple(names), tuple(kept)
 
 
+def composite(entry: Composite, *args: Any, **kwargs: Any) -> Any:
+    """Run an op that is written with other ops."""
+    try:
+        return entry.function(*args, **kwargs)
+    except TypeError as error:
+        bind(entry, args, kwargs)  # a call that does not fit is said so
+        raise error
+
+
 recorders[Elementwise] = elementwise
+recorders[Composite] = composite
 recorders[Reduction] = reduction
 recorders[Movement] = recorders[Indexing] = recorders[Contraction] = structural

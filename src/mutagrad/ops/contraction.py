@@ -66,7 +66,7 @@ def explicit(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     return full, out.replace("...", dots)
 
 
-def _einsum_adjoint(g: Any, i: int, xs: Any, shapes: Any, subscripts: str) -> Any:
+def _einsum_adjoint(g: Any, i: int, operands: Any, shapes: Any, subscripts: str) -> Any:
     """The cotangent of one operand: einsum of g with the others, output and operand trading places."""
     terms, out = explicit(subscripts, [len(s) for s in shapes])
     sizes: dict[str, int] = {}
@@ -78,7 +78,7 @@ def _einsum_adjoint(g: Any, i: int, xs: Any, shapes: Any, subscripts: str) -> An
     known = set(out).union(*(terms[j] for j in others))
     seen = "".join(label for label in mine if label in known)
     inputs = ",".join([out, *(terms[j] for j in others)])
-    pulled = einsum(f"{inputs}->{seen}", g, *(xs[j] for j in others))
+    pulled = einsum(f"{inputs}->{seen}", g, *(operands[j] for j in others))
     # A label that only this operand has was summed away: its cotangent is the same along that axis.
     pulled = pulled[tuple(slice(None) if label in seen else None for label in mine)]
     pulled = broadcast_to(pulled, tuple(sizes[label] for label in mine))
@@ -94,8 +94,8 @@ def _einsum_adjoint(g: Any, i: int, xs: Any, shapes: Any, subscripts: str) -> An
 
 
 einsum = contraction(
-    "einsum(subscripts, *xs)", "Sum of products by Einstein's convention, subscripts as text.",
-    example=("mg.einsum('ii', mg.eye(3)).item()", "3.0"), operands=("*xs",),
-    compute=lambda *xs, subscripts: np.einsum(subscripts, *xs, optimize=len(xs) > 2), numpy=np.einsum,
+    "einsum(subscripts, *operands, out=None)", "Sum of products by Einstein's convention, subscripts as text.",
+    example=("mg.einsum('ii', mg.eye(3)).item()", "3.0"), operands=("*operands",),
+    compute=lambda *operands, subscripts: np.einsum(subscripts, *operands, optimize=len(operands) > 2), numpy=np.einsum,
     adjoints=_einsum_adjoint, method=False,
 )  # fmt: skip

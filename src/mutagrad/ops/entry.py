@@ -39,7 +39,8 @@ class Entry:
     Parameters
     ----------
     call : str
-        Name and signature as a user writes them, "sum(x, axis=None, keepdims=False)".
+        Name and signature as a user writes them, "sum(a, axis=None, dtype=None, out=None, keepdims=False)". A
+        parameter `dtype` casts the operands first; `out` names a tensor to write the result into.
     doc : str
         One sentence.
     operands : sequence of str
@@ -70,11 +71,14 @@ class Entry:
         private: bool = False,
     ) -> None:
         self.call, self.doc = call, doc
-        self.name, self.signature = parse(call)
+        self.name, self.public = parse(call)
+        # `out` is the public function's: it writes the result there through the one gate; the op never sees it.
+        self.signature = self.public.replace(parameters=[p for n, p in self.public.parameters.items() if n != "out"])
         self.variadic = operands[0].startswith("*")
-        # A variadic op's operands come as one sequence, or as separate arguments.
-        self.sequence = self.variadic and self.signature.parameters["xs"].kind is not inspect.Parameter.VAR_POSITIONAL
         self.operands = tuple(o.lstrip("*") for o in operands)
+        # A variadic op's operands come as one sequence, or as separate arguments.
+        first = self.signature.parameters[self.operands[0]]
+        self.sequence = self.variadic and first.kind is not inspect.Parameter.VAR_POSITIONAL
         self.params = tuple(p for p in self.signature.parameters if p not in self.operands)
         self.ufunc, self.numpy = ufunc, numpy or ufunc
         self.aliases = tuple(aliases)
@@ -351,11 +355,18 @@ class Contraction(Structural):
 
 
 class Composite(Entry):
-    """An op that is a Python function over other ops and needs no rule of its own."""
+    """An op that is a Python function over other ops and needs no rule of its own.
 
-    def __init__(self, call: str, doc: str, *, function: Callable[..., Any], **common: Any) -> None:
+    Parameters
+    ----------
+    function : callable
+        Takes what `call` says but `out`, defaults filled in.
+    differentiable : bool
+        Whether its result may be tracked.
+    """
+
+    def __init__(
+        self, call: str, doc: str, *, function: Callable[..., Any], differentiable: bool = True, **common: Any
+    ) -> None:
         super().__init__(call, doc, **common)
-        self.function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
+        self.function, self.differentiable = function, differentiable

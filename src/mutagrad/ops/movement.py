@@ -88,8 +88,9 @@ def _piece(g: Any, i: int, shapes: Any, axis: Any) -> Any:
 
 
 concatenate = movement(
-    "concatenate(xs, axis=0)", "Join along an axis; axis=None joins the flattened inputs.",
-    example=("mg.concatenate([mg.ones(1), mg.zeros(2)]).tolist()", "[1.0, 0.0, 0.0]"), operands=("*xs",),
+    "concatenate(arrays, /, axis=0, out=None, *, dtype=None)",
+    "Join along an axis; axis=None joins the flattened inputs.",
+    example=("mg.concatenate([mg.ones(1), mg.zeros(2)]).tolist()", "[1.0, 0.0, 0.0]"), operands=("*arrays",),
     numpy=np.concatenate, adjoints=_piece, method=False,
 )  # fmt: skip
 
@@ -101,10 +102,10 @@ def _slice(g: Any, i: int, axis: int) -> Any:
 
 
 stack = movement(
-    "stack(xs, axis=0)",
+    "stack(arrays, axis=0, out=None, *, dtype=None)",
     "Join along a new axis.",
     example=("mg.stack([mg.ones(2), mg.zeros(2)]).tolist()", "[[1.0, 1.0], [0.0, 0.0]]"),
-    operands=("*xs",),
+    operands=("*arrays",),
     numpy=np.stack,
     adjoints=_slice,
     method=False,
@@ -112,6 +113,6 @@ stack = movement(
 
 # The cotangent is cast back on the edge to the operand.
 astype = movement(
-    "astype(x, dtype)", "The same values in another dtype.", compute=lambda x, dtype: x.astype(dtype), private=True,
+    "astype(x, to)", "The same values in another dtype.", compute=lambda x, to: x.astype(to), private=True,
     adjoints={"x": lambda g: g},
 )  # fmt: skip
