@@ -33,7 +33,7 @@ from .functions import FUNCTIONS
 from .index import add_at
 from .modes import enable_grad, inplace_policy, no_grad
 from .tensors import Tensor
-from .transforms import grad, jacobian, value_and_grad, vjp
+from .transforms import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 
 __version__ = "0.1.0"
 

@@ -7,23 +7,21 @@ differentiates again. Broadcasting and casts are undone here, once, on the edge 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from . import modes, record, run
-from .buffers import Kept, Window, lock
+from . import modes, record
+from .buffers import lock
 from .errors import DTypeError, GradientError, ShapeError, describe
 from .modes import Switch
 from .node import Holder, Node, TensorState, node_of
 from .operands import dtype_of, operand, raw, shape_of
-from .ops import OPS, Elementwise, Plan, Reduction, Structural
-from .ops.entry import Contraction, Indexing, Movement
-from .ops.indexing import added, getitem, put
+from .ops import OPS
 from .ops.movement import astype
-from .ops.window import Layout, window, write
-from .record import kept_value
+from .ops.window import Layout
+from .pulls import IN_PLACE, PULL, SQUARES, own, pull_elementwise, squared
 
 RELEASED = (
     "backward() reached a part of the graph that an earlier backward() has released. "
@@ -90,8 +88,11 @@ class Sweep:
             g = slot[0]
             if isinstance(g, np.ndarray) and node.shape == ():
                 g = g.item()
-            pull = _PULL[type(node.entry)] if self.graph else _IN_PLACE.get(node.entry) or _PULL[type(node.entry)]
-            if self.graph or (kept and pull is not _pull_elementwise):
+            if node.entry in SQUARES and (through := squared(node)) is not None:
+                self.visited.append(inputs[0])
+                node, inputs, kept, params = through, through.inputs, through.kept, through.params
+            pull = PULL[type(node.entry)] if self.graph else IN_PLACE.get(node.entry) or PULL[type(node.entry)]
+            if self.graph or (kept and pull is not pull_elementwise):
                 with lock:
                     pull(self, node, g, slot[1], inputs, kept, params)
             else:
@@ -137,17 +138,6 @@ class Sweep:
         return slot[0]
 
 
-def own(c: Any, owned: bool, layout: Layout | None, dtype: Any) -> np.ndarray:
-    """`c` as an array nobody else refers to, lying as the layout asks; itself where it is that already."""
-    if isinstance(c, np.ndarray) and owned:
-        if layout is None or layout.fits(c):
-            return c
-        if c.strides == layout.strides and c.base is not None and c.base.nbytes == layout.span:  # type: ignore[union-attr]
-            return c
-    c = np.asarray(c, dtype)
-    return c.copy() if layout is None else layout.arranged(c)
-
-
 def _add(a: Any, b: Any) -> Any:
     return OPS["add"](a, b)
 
@@ -161,188 +151,6 @@ def _edge(c: Any, node: Node) -> Any:
             c = OPS["sum"](c, axis=axes, keepdims=True)
         c = OPS["reshape"](c, node.shape)
     return c if dtype_of(c) == node.dtype else astype(c, node.dtype)
-
-
-# How each kind hands its cotangent on
-
-
-def _pull_elementwise(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:
-    plan: Plan = node.plan
-    if sweep.graph:
-        args = [_kept_tensor(node, p, k, inputs) for p, k in zip(plan.positions, kept, strict=True)]
-        for i, e in enumerate(plan.outputs):
-            if e is not None and inputs[i] is not None:
-                sweep.add(inputs[i], g if run.passes(e) else plan.derived(i)(g, *args))
-        return
-    kernel, served = run.pull_kernel(plan)
-    passing = [i for i, e in enumerate(plan.outputs) if e is not None and i not in served]
-    if kernel is not None:
-        moved = True
-        while moved:
-            values = [kept_value(k) for k in kept]
-            outs = run.elementwise(kernel, plan.kernels, [g, *values], node.shape, node.dtype)
-            # Another thread may have moved a kept value meanwhile, to write where it stood.
-            moved = any(kept_value(k) is not v for k, v in zip(kept, values, strict=True))
-        for i, c in zip(served, outs, strict=True):
-            sweep.add(inputs[i], c, True)
-    alone = owned and len(passing) == 1
-    for i in passing:
-        sweep.add(inputs[i], g, alone)
-
-
-def _kept_tensor(node: Node, position: int, k: Any, inputs: Any) -> Any:
-    """A kept value as a tensor with the node it had."""
-    source = node if position == -1 else inputs[position]
-    return _with_node(k, node.dtype, source)
-
-
-def _with_node(k: Any, dtype: Any, source: Node | None) -> Any:
-    """A kept value as a tensor; what keeps that tensor again shares the Kept, so the judge knows of it."""
-    value = kept_value(k)
-    if isinstance(value, np.ndarray):
-        made = record.new(value, source)
-        if isinstance(k, Kept) and made._array is not None:
-            made._window = Window(value, kept=k)
-        return made
-    if source is None:
-        return value
-    return record.new_scalar(value, dtype, source)
-
-
-def _pull_reduction(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, full: Any) -> None:
-    plan: Plan = node.plan
-    (x,) = inputs
-    output = plan.outputs[0]
-    assert output is not None
-    if sweep.graph:
-        args = []
-        for name, k in zip(plan.keep, kept, strict=True):
-            if name == "x":
-                args.append(_kept_tensor(node, 0, k, inputs))
-            elif name == "out":
-                args.append(OPS["reshape"](_kept_tensor(node, -1, k, inputs), full))
-            else:
-                args.append(k)
-        c = OPS["reshape"](g, full)
-        if not run.passes(output):
-            c = plan.derived(0)(c, *args)
-        sweep.add(x, OPS["broadcast_to"](c, x.shape))
-        return
-    c = np.asarray(g, node.dtype).reshape(full)
-    if not run.passes(output):
-        args = [c]
-        for name, k in zip(plan.keep, kept, strict=True):
-            value = kept_value(k)
-            args.append(np.asarray(value, node.dtype).reshape(full) if name == "out" else value)
-        shape = np.broadcast_shapes(*(a.shape for a in args if isinstance(a, np.ndarray)))
-        kernel, _ = run.pull_kernel(plan)
-        assert kernel is not None
-        c = np.asarray(run.elementwise(kernel, plan.kernels, args, shape, node.dtype)[0])
-    sweep.add(
-        x,
-        c if c.shape == x.shape else np.broadcast_to(c, x.shape),
-        c is not g and c.shape == x.shape and c.base is None,
-    )
-
-
-def _pull_structural(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:
-    entry: Structural = node.entry
-    if not isinstance(params, dict):
-        params = {"geometry": params, "shapes": [x.shape if x is not None else None for x in inputs]}
-    if not sweep.graph:
-        g = record.new(np.asarray(g, node.dtype))
-    values: dict[Any, Any] = {**params, "g": g}
-    for o, shape in zip(entry.operands, params["shapes"], strict=False):
-        values[f"{o}_shape"] = shape
-    for name, k in zip(node.plan or (), kept, strict=True):
-        if k is None:
-            continue
-        source = node if name == "out" else None
-        if isinstance(name, int):
-            source = inputs[name]
-        elif name in entry.operands:
-            source = inputs[entry.operands.index(name)]
-        value = kept_value(k)
-        if name not in entry.operands and name != "out" and not isinstance(name, int):
-            values[name] = value
-        else:
-            k = k if isinstance(k, Kept) else np.asarray(value, node.dtype if name == "out" else None)
-            values[name] = _with_node(k, node.dtype, source if sweep.graph else None)
-    if entry.variadic:
-        values[entry.operands[0]] = [values.get(j) for j in range(len(inputs))]
-        rules: list[Any] = [entry.adjoints] * len(inputs)
-        reads = [entry.reads["*"]] * len(inputs)
-    else:
-        rules = [entry.adjoints.get(o) for o in entry.operands]
-        reads = [entry.reads.get(o, ()) for o in entry.operands]
-    for i, (x, rule, read) in enumerate(zip(inputs, rules, reads, strict=True)):
-        if x is not None and rule is not None:
-            c = rule(*(i if r == "i" else values[r] for r in read))
-            sweep.add(x, c if sweep.graph else raw(c))
-
-
-_PULL: dict[type, Callable[..., None]] = {
-    Elementwise: _pull_elementwise,
-    Reduction: _pull_reduction,
-    Movement: _pull_structural,
-    Indexing: _pull_structural,
-    Contraction: _pull_structural,
-}
-
-
-# Reads and writes of part of a memory work in place on the base's cotangent, so n small ones cost n
-
-
-def _pull_window(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, geometry: Any) -> None:
-    (base,) = inputs
-    if base.number < sweep.floor:
-        sweep.left = True
-        return
-    array = sweep.owned(base, geometry.base)
-    seen = geometry.narrow().of(array)
-    seen += geometry.folded(np.asarray(g))
-
-
-def _pull_write(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, geometry: Any) -> None:
-    base, value = inputs
-    array = own(g, owned, geometry.base, node.dtype)
-    seen = geometry.of(array)
-    if value is not None:
-        sweep.add(value, seen.copy(), True)
-    if base is not None:
-        seen[...] = 0
-        sweep.add(base, array, True)
-
-
-def _pull_getitem(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:
-    (x,) = inputs
-    if x.number < sweep.floor:
-        sweep.left = True
-    else:
-        np.add.at(sweep.owned(x), params["key"], g)
-
-
-def _pull_put(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:
-    x, value = inputs
-    array = own(g, owned, None, node.dtype)
-    if value is not None:
-        c = np.array(array[params["key"]])
-        winners = params["winners"]
-        sweep.add(value, c if winners is None else np.where(winners, c, 0), True)
-    if x is not None:
-        array[params["key"]] = 0
-        sweep.add(x, array, True)
-
-
-def _pull_added(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:
-    x, value = inputs
-    sweep.add(value, np.array(np.asarray(g)[params["key"]]), True)
-    sweep.add(x, g, owned)
-
-
-_IN_PLACE: dict[Any, Callable[..., None]] = {
-    window: _pull_window, write: _pull_write, getitem: _pull_getitem, put: _pull_put, added: _pull_added
-}  # fmt: skip
 
 
 # Entry points

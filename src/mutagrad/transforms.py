@@ -1,4 +1,4 @@
-"""Functions of functions: grad, value_and_grad, vjp, jacobian.
+"""Functions of functions: grad, value_and_grad, vjp, jvp, jacobian, hessian, hvp.
 
 Inside them arguments are private: the function may mutate them, and the caller's arrays are never touched.
 """
@@ -6,168 +6,27 @@ Inside them arguments are private: the function may mutate them, and the caller'
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import record
-from .backward import Sweep, own, seed, start
+from .call import Call, leaves, parts, positions, rebuild
 from .errors import DTypeError, GradientError, ShapeError, describe
-from .modes import Switch, recording, tick, transform
-from .node import Node, TensorState, new_node, node_of
-from .operands import dtype_of, operand, raw, shape_of
+from .node import TensorState, node_of
+from .operands import dtype_of, raw, shape_of
 from .ops import OPS
 from .run import FLOATS
-
-# Trees: tuples, lists and dicts of arrays
-
-
-def leaves(tree: Any) -> Iterator[Any]:
-    """The arrays of a nest of tuples, lists and dicts, in order."""
-    if isinstance(tree, tuple | list):
-        for branch in tree:
-            yield from leaves(branch)
-    elif isinstance(tree, dict):
-        for key in tree:
-            yield from leaves(tree[key])
-    elif tree is not None:
-        yield tree
-
-
-def rebuild(tree: Any, values: Iterator[Any]) -> Any:
-    """The same nest around other values."""
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(rebuild(branch, values) for branch in tree))
-    if isinstance(tree, tuple | list):
-        return type(tree)(rebuild(branch, values) for branch in tree)
-    if isinstance(tree, dict):
-        return {key: rebuild(branch, values) for key, branch in tree.items()}
-    return None if tree is None else next(values)
-
-
-class _Run:
-    """One call of a function under differentiation: its private arguments, its result, its graph."""
-
-    def __init__(
-        self,
-        what: str,
-        function: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: Any,
-        argnums: Any,
-        aux: bool,
-    ):
-        self.what = what
-        numbers = _positions(what, argnums, len(args))
-        self.given = [args[k] for k in numbers]
-        self.single = not isinstance(argnums, Sequence)
-        plain = list(leaves(self.given))
-        tracked = any(isinstance(a, TensorState) and node_of(a) is not None for a in plain)
-        # Inside another transform, or with tracked arguments, the gradient is differentiated again.
-        self.graph = recording.get() and (transform.get() is not None or tracked)
-        self.floor = tick()
-        self.nodes: list[Node] = []
-        private = [self._argument(a) for a in plain]
-        values = iter(private)
-        inside = list(args)
-        for k, tree in zip(numbers, self.given, strict=True):
-            inside[k] = rebuild(tree, values)
-        with Switch(transform, self.floor), Switch(recording, True):
-            result = function(*inside, **kwargs)
-        self.aux = None
-        if aux:
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise DTypeError(
-                    f"{what}: with has_aux=True the function must return (value, aux), got {describe(result)}."
-                )
-            result, self.aux = result
-        self.result = result
-
-    def _argument(self, value: Any) -> Any:
-        given = operand(value, self.what)
-        outer = node_of(given) if isinstance(given, TensorState) and self.graph else None
-        array = np.array(raw(given), dtype_of(given) if isinstance(given, TensorState) else None)
-        if array.dtype.kind in "iu":
-            array = array.astype(np.float64)
-        if array.dtype not in FLOATS:
-            raise DTypeError(
-                f"{self.what}: arguments must be float64 or float32 (or whole numbers), got {describe(value)}."
-            )
-        entry = None if outer is None else OPS["positive"]
-        plan = None if entry is None else entry.plan((True,))
-        made = new_node(entry, () if outer is None else (outer,), (), plan, None, array.shape, array.dtype)
-        self.nodes.append(made)
-        if array.ndim == 0:
-            return record.new_scalar(array.item(), array.dtype, made)
-        return record.new(array, made)
-
-    def pull(self, outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """The cotangents of all arguments, mirrored as they were given."""
-        recorded = recording.get()
-        sweep = Sweep(graph=self.graph, floor=self.floor)
-        with Switch(recording, self.graph):
-            for t, c in zip(outputs, cotangents, strict=True):
-                if isinstance(t, TensorState) and node_of(t) is not None:
-                    start(sweep, t, seed(t, c, self.what))
-            sweep.run(self.nodes)
-            given = list(leaves(self.given))
-            if sweep.left and not self.graph and recorded and any(isinstance(a, TensorState) for a in given):
-                # The gradient depends on tracked tensors from outside; as a Tensor it must say so.
-                self.graph = True
-                return self.pull(outputs, cotangents)
-            return [
-                self._mirror(node, sweep.found.get(node), like) for node, like in zip(self.nodes, given, strict=True)
-            ]
-
-    def _mirror(self, node: Node, slot: Any, like: Any) -> Any:
-        if self.graph:
-            return record.new(np.zeros(node.shape, node.dtype)) if slot is None else OPS["positive"](slot[0])
-        array = np.zeros(node.shape, node.dtype) if slot is None else own(slot[0], slot[1], None, node.dtype)
-        if isinstance(like, TensorState):
-            return record.new(array)
-        return array if isinstance(like, np.ndarray | list) else array.item()
-
-    def trees(self, values: Sequence[Any]) -> Any:
-        """Gradients in the shape of the arguments that were asked for."""
-        found = iter(values)
-        trees = [rebuild(tree, found) for tree in self.given]
-        return trees[0] if self.single else tuple(trees)
-
-    def value(self, t: Any) -> Any:
-        """A result as the caller wants it: a Tensor where tensors went in, else plain numbers."""
-        if not isinstance(t, TensorState) or self.graph:
-            return t
-        if any(isinstance(a, TensorState) for a in leaves(self.given)):
-            return record.new(np.array(raw(t), dtype_of(t)))
-        return np.asarray(raw(t)).item() if shape_of(t) == () else np.array(raw(t))
 
 
 def _callable(what: str, function: Any, argnums: Any = 0) -> None:
     if not callable(function):
         raise DTypeError(f"{what}: expected a function, got {describe(function)}.")
-    _positions(what, argnums, None)
+    positions(what, argnums, None)
 
 
-def _positions(what: str, argnums: Any, count: int | None) -> list[int]:
-    """The arguments to differentiate by, counted from the front; without `count` only their kind is checked."""
-    try:
-        numbers = [operator.index(k) for k in (argnums if isinstance(argnums, Sequence) else [argnums])]
-    except TypeError:
-        raise DTypeError(f"{what}: argnums must be an integer or a sequence of them, got {argnums!r}.") from None
-    if count is None:
-        return numbers
-    for k in numbers:
-        if not -count <= k < count:
-            raise DTypeError(f"{what}: argnums {argnums} asks for argument {k}, the call has {count} positional.")
-    found = [k % count for k in numbers]
-    if len(set(found)) != len(found):
-        raise DTypeError(f"{what}: argnums {argnums} names one argument twice.")
-    return found
-
-
-def _scalar(run: _Run) -> Any:
+def _scalar(run: Call) -> Any:
     result = run.result
     if not isinstance(result, TensorState):
         if isinstance(result, float | int | np.number) or (isinstance(result, np.ndarray) and result.ndim == 0):
@@ -230,7 +89,7 @@ def _differentiated(
 
     @functools.wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run = _Run(what, function, args, kwargs, argnums, has_aux)
+        run = Call(what, function, args, kwargs, argnums, has_aux)
         result = _scalar(run)
         gradient = run.trees(run.pull([result], [None]))
         value = run.value(result)
@@ -239,7 +98,7 @@ def _differentiated(
     return differentiated
 
 
-def _untracked(run: _Run, aux: Any) -> Any:
+def _untracked(run: Call, aux: Any) -> Any:
     """Auxiliary output, its tensors cut loose from the private graph."""
     if run.graph:
         return aux
@@ -296,7 +155,7 @@ def vjp(function: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., An
     (array([3., 3.]), 3.0)
     """
     _callable("vjp()", function)
-    run = _Run("vjp()", function, args, {}, range(len(args)), False)
+    run = Call("vjp()", function, args, {}, range(len(args)), False)
     results = list(leaves(run.result))
     # As they are now, whatever is written to the value later.
     outputs = [
@@ -305,25 +164,54 @@ def vjp(function: Callable[..., Any], *args: Any) -> tuple[Any, Callable[..., An
     ]
 
     def pull(cotangent: Any) -> Any:
-        return run.trees(run.pull(outputs, list(_parts(run.result, cotangent))))
+        return run.trees(run.pull(outputs, list(parts("vjp()", run.result, cotangent))))
 
     return rebuild(run.result, (run.value(t) for t in results)), pull
 
 
-def _parts(value: Any, cotangent: Any) -> Iterator[Any]:
-    """The parts of a cotangent in the order of the value's."""
-    if isinstance(value, dict):
-        if not isinstance(cotangent, dict) or value.keys() != cotangent.keys():
-            raise ShapeError(f"vjp(): the value is a dict of {list(value)}, the cotangent must be one too.")
-        for key in value:
-            yield from _parts(value[key], cotangent[key])
-    elif isinstance(value, tuple | list):
-        if not isinstance(cotangent, tuple | list) or len(value) != len(cotangent):
-            raise ShapeError(f"vjp(): the value has {len(value)} parts, the cotangent must have as many.")
-        for v, c in zip(value, cotangent, strict=True):
-            yield from _parts(v, c)
-    elif value is not None:
-        yield cotangent
+def jvp(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of `function` at `primals`, and its derivative along `tangents`.
+
+    The function runs once, recorded, and the tangents are pushed along its graph.
+
+    Parameters
+    ----------
+    function : callable
+        Takes arrays or nests (tuples, lists, dicts) of them, returns a tensor or a nest of them.
+    primals : tuple or list
+        The arguments, one an entry.
+    tangents : tuple or list
+        A direction for each argument, of its structure and shapes.
+
+    Returns
+    -------
+    value, tangent
+        Both of the structure of what `function` returns, mirrored as the arguments were given.
+
+    Raises
+    ------
+    ShapeError
+        If tangents do not match the primals.
+
+    Examples
+    --------
+    >>> import numpy as np, mutagrad as mg
+    >>> mg.jvp(lambda x, y: x * y, (np.array([1.0, 2.0]), 3.0), (np.array([1.0, 0.0]), 1.0))
+    (array([3., 6.]), array([4., 2.]))
+    """
+    return _jvp("jvp()", function, primals, tangents)
+
+
+def _jvp(what: str, function: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    _callable(what, function)
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise DTypeError(f"{what}: {name} must be a tuple with an entry for each argument, got {describe(given)}.")
+    directions = list(parts(what, tuple(primals), tuple(tangents)))
+    run = Call(what, function, primals, {}, range(len(primals)), beside=directions)
+    results = list(leaves(run.result))
+    found = run.push(results, directions)
+    return rebuild(run.result, (run.value(t) for t in results)), rebuild(run.result, iter(found))
 
 
 def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -332,14 +220,15 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
     Parameters
     ----------
     function : callable
-        Returns a tensor of any shape.
+        Returns a tensor of any shape, or a nest of them.
     argnums : int or sequence of int
         By which arguments.
 
     Returns
     -------
     callable
-        Returns, for each argument asked for, an array of shape `value.shape + argument.shape`.
+        Returns, for each tensor of the value and each argument asked for, an array of shape
+        `value.shape + argument.shape`.
 
     Raises
     ------
@@ -354,29 +243,123 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
            [0., 4.]])
     """
 
-    _callable("jacobian()", function, argnums)
+    return _jacobian("jacobian()", function, argnums)
+
+
+def _jacobian(what: str, function: Callable[..., Any], argnums: int | Sequence[int]) -> Callable[..., Any]:
+    _callable(what, function, argnums)
 
     @functools.wraps(function)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run = _Run("jacobian()", function, args, kwargs, argnums, False)
-        result = run.result
-        if not isinstance(result, TensorState):
-            raise DTypeError(f"jacobian(): the function must return a tensor, got {describe(result)}.")
-        shape, dtype = shape_of(result), dtype_of(result)
-        rows = []
-        for i in range(int(np.prod(shape))):
-            unit = np.zeros(shape, dtype)
-            unit.reshape(-1)[i] = 1
-            rows.append(run.pull([result], [unit]))
-        if not rows:
-            return run.trees([np.zeros(shape + n.shape, n.dtype) for n in run.nodes])
-        return run.trees([_stacked(row, shape) for row in zip(*rows, strict=True)])
+        run = Call(what, function, args, kwargs, argnums)
+        blocks = [_rows(run, t) for t in leaves(run.result)]
+        return rebuild(run.result, iter(blocks))
 
     return differentiated
+
+
+def _rows(run: Call, result: Any) -> Any:
+    """The Jacobian of one result, by a reverse sweep for each of its elements."""
+    if not isinstance(result, TensorState):
+        raise DTypeError(f"{run.what}: the function must return a tensor, or a nest of them, got {describe(result)}.")
+    shape, dtype = shape_of(result), dtype_of(result)
+    rows = []
+    for i in range(int(np.prod(shape))):
+        unit = np.zeros(shape, dtype)
+        unit.reshape(-1)[i] = 1
+        rows.append(run.pull([result], [unit]))
+    if not rows:
+        return run.trees([np.zeros(shape + n.shape, n.dtype) for n in run.nodes])
+    return run.trees([_stacked(row, shape) for row in zip(*rows, strict=True)])
 
 
 def _stacked(row: Sequence[Any], shape: tuple[int, ...]) -> Any:
     if any(isinstance(r, TensorState) for r in row):
         return OPS["reshape"](OPS["stack"](list(row)), shape + shape_of(row[0]))
     full = np.stack([np.asarray(r) for r in row])
-    return full.reshape(shape + full.shape[1:])
+    full = full.reshape(shape + full.shape[1:])
+    return full if full.shape or isinstance(row[0], np.ndarray) else full.item()
+
+
+def hessian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """A function that returns the Hessian of `function`: the Jacobian of its gradient.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a scalar tensor.
+    argnums : int or sequence of int
+        By which arguments; with a sequence the result is a tuple of tuples of blocks.
+
+    Returns
+    -------
+    callable
+        Returns an array of shape `argument.shape + argument.shape`.
+
+    Raises
+    ------
+    DTypeError, ShapeError
+        By the returned function, if an argument is not real or the result is not a scalar.
+
+    Examples
+    --------
+    >>> import numpy as np, mutagrad as mg
+    >>> mg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 3.0]))
+    array([[6., 2.],
+           [2., 0.]])
+    """
+    return functools.wraps(function)(_jacobian("hessian()", _gradient("hessian()", function, argnums), argnums))
+
+
+def _gradient(what: str, function: Callable[..., Any], argnums: int | Sequence[int]) -> Callable[..., Any]:
+    both = _differentiated(what, function, argnums, False)
+    return lambda *args, **kwargs: both(*args, **kwargs)[1]
+
+
+def hvp(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """A function that returns the Hessian of `function` times a vector, without forming the Hessian.
+
+    Parameters
+    ----------
+    function : callable
+        Returns a scalar tensor.
+    argnums : int or sequence of int
+        By which arguments.
+
+    Returns
+    -------
+    callable
+        Takes what `function` takes, and last the vector, of the structure and shape of the argument (a tuple of
+        them for a sequence of arguments); returns the product, of that structure. The gradient's graph takes
+        one tangent along: forward over reverse.
+
+    Raises
+    ------
+    DTypeError, ShapeError
+        By the returned function, if arguments or vector do not fit, or the result is not a scalar.
+
+    Examples
+    --------
+    >>> import numpy as np, mutagrad as mg
+    >>> product = mg.hvp(lambda x: x[0] ** 2 * x[1])
+    >>> product(np.array([1.0, 3.0]), np.array([1.0, 0.0]))
+    array([6., 2.])
+    """
+    gradient = _gradient("hvp()", function, argnums)
+
+    @functools.wraps(function)
+    def product(*args: Any, **kwargs: Any) -> Any:
+        if len(args) < 2:
+            raise DTypeError("hvp(): expected the arguments and last the vector, all positional.")
+        *point, vector = args
+        numbers = positions("hvp()", argnums, len(point))
+        vectors = vector if isinstance(argnums, Sequence) else (vector,)
+
+        def along(*active: Any) -> Any:
+            for k, a in zip(numbers, active, strict=True):
+                point[k] = a
+            return gradient(*point, **kwargs)
+
+        return _jvp("hvp()", along, [point[k] for k in numbers], vectors)[1]
+
+    return product

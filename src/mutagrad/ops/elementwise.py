@@ -98,14 +98,14 @@ sign = declared(
 
 absolute = elementwise(
     "absolute(x)", "Absolute value.", ufunc=np.absolute, forward=fastmath.absolute, partials=lambda x: sign(x),
-    cost=0, aliases=("abs",), conventions="the derivative at 0 is 0", special={0.0: 0.0},
+    cost=0, aliases=("abs",), conventions="the derivative at 0 is 0", special={0.0: 0.0}, squared=lambda x: x * x,
 )  # fmt: skip
 
 square = elementwise("square(x)", "x * x.", ufunc=np.square, expression=lambda x: x * x, partials=lambda x: 2 * x)
 
 sqrt = elementwise(
     "sqrt(x)", "Square root.", ufunc=np.sqrt, forward=fastmath.sqrt, partials=lambda out: 0.5 / out,
-    domain=(0.05, inf), special={0.0: 0.0, 1.0: 1.0, inf: inf}, cost=5,
+    domain=(0.05, inf), special={0.0: 0.0, 1.0: 1.0, inf: inf}, cost=5, squared=lambda x: x,
 )  # fmt: skip
 
 # Like divide it keeps x: 1/x overwritten in place stays differentiable.

@@ -8,6 +8,7 @@ which the rooms below register here.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -171,6 +172,8 @@ class Elementwise(Entry):
         Values at special points.
     python : callable
         Python's own operator where it gives, on floats, what the kernel gives; it saves the call.
+    squared : callable
+        The square of the op written with other ops, where that is smooth at a point where the op is not.
     cost : int
         0 for a move or a sign, 1 for arithmetic, 10 for transcendental functions: the dear are kept, the
         cheap are computed again.
@@ -193,6 +196,7 @@ class Elementwise(Entry):
         special: dict[float, float] | None = None,
         cost: int = 1,
         python: Callable[..., float] | None = None,
+        squared: Callable[..., Any] | None = None,
         **common: Any,
     ) -> None:
         operands = tuple(parse(call)[1].parameters)
@@ -210,7 +214,9 @@ class Elementwise(Entry):
         self.defaults = tuple(None if d is inspect.Parameter.empty else d for d in given)
         self.optional = any(d is not None for d in self.defaults)
         self._names = [expr.name(o) for o in self.operands]
+        self.squared = squared
         self._plans: dict[tuple[bool, ...], Plan] = {}
+        self._squared: dict[tuple[bool, ...], Plan] = {}
         self.kernels: dict[Any, Any] = {}
         self.fast: dict[Any, Any] = {}
         if syntax:
@@ -253,6 +259,17 @@ class Elementwise(Entry):
             found = self._plans[active] = Plan(self, outputs)
         return found
 
+    def squared_plan(self, active: tuple[bool, ...]) -> Plan:
+        """The derivative of the op's square."""
+        assert self.squared is not None
+        found = self._squared.get(active)
+        if found is None:
+            body = expr.lift(self.squared(*self._names))
+            pulled = expr.pull(body, expr.name("g"), self.operands)
+            outputs = [c if a else None for c, a in zip(pulled, active, strict=True)]
+            found = self._squared[active] = Plan(self, outputs)
+        return found
+
 
 def _call_by_name(function: Callable[..., Any], values: dict[str, Any]) -> Any:
     return function(*(values[p] for p in inspect.signature(function).parameters))
@@ -274,6 +291,8 @@ class Reduction(Entry):
     aux : callable
         `aux(x, out)` on arrays, `out` with reduced axes kept: a dict of auxiliary values that the
         derivative keeps instead of its inputs.
+    squared : callable
+        The partial of the op's square, where that is smooth at a point where the op is not.
     additive : bool
         The combination is a sum, so it may be done in blocks.
     """
@@ -291,17 +310,28 @@ class Reduction(Entry):
         additive: bool = False,
         empty: bool = True,
         like: Any = None,
+        squared: Callable[..., Any] | None = None,
         **common: Any,
     ) -> None:
         super().__init__(call, doc, **common)
+        self.squared = squared
         self.init, self.additive, self.empty, self.aux, self.like = init, additive, empty, aux, like
         acc, x, n = expr.name("acc"), expr.name("x"), expr.name("n")
         self.combine = expr.lift(combine(acc, x))
         self.finish = acc if finish is None else expr.lift(finish(acc, n))
         # Elementwise over the reduced array, with g and out broadcast along the reduced axes.
-        names = {p: expr.name(p) for p in inspect.signature(partial).parameters}
-        self.plan = Plan(self, [expr.zmul(expr.name("g"), _call_by_name(partial, names))])
+        self.plan = self._plan_of(partial)
         self.kernels: dict[Any, Any] = {}
+
+    def _plan_of(self, partial: Callable[..., Any]) -> Plan:
+        names = {p: expr.name(p) for p in inspect.signature(partial).parameters}
+        return Plan(self, [expr.zmul(expr.name("g"), _call_by_name(partial, names))])
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019  (entries live as long as the library)
+    def squared_plan(self, active: tuple[bool, ...]) -> Plan:
+        """The derivative of the op's square."""
+        assert self.squared is not None
+        return self._plan_of(self.squared)
 
 
 class Structural(Entry):

@@ -63,6 +63,7 @@ norm = _add(Reduction(
     numpy=lambda x, axis=None, keepdims=False: np.sqrt(np.sum(np.square(x), axis=axis, keepdims=keepdims)),
     init=0.0, additive=True, combine=lambda acc, x: acc + x * x, finish=lambda acc, n: sqrt(acc), like=np.sqrt,
     partial=lambda x, out: where(equal(out, 0), 0, x / out), conventions="the derivative at 0 is 0",
+    squared=lambda x: 2 * x,
 ))  # fmt: skip
 
 
