@@ -7,6 +7,7 @@ derivative keeps. Equal expressions are one object, so common subexpressions are
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
@@ -216,6 +217,22 @@ def walk(outputs: Iterable[Expr]) -> Iterator[Expr]:
 def free_names(outputs: Iterable[Expr]) -> list[str]:
     """The names that the expressions read, in order of first use."""
     return [str(e.value) for e in walk(outputs) if is_name(e)]
+
+
+def infix(e: Expr) -> str:
+    """The expression as a person writes it, guards left out."""
+    symbols = {op: symbol for symbol, op in SYNTAX.items()} | {SYNTAX["zmul"]: "*"}
+    text: dict[Expr, str] = {}
+    for s in walk([e]):
+        args = [text[a] for a in s.args]
+        if s.op is None:
+            text[s] = f"{s.value:g}" if is_const(s) else str(s.value)
+        elif s.op not in symbols:
+            text[s] = f"{s.op.name}({', '.join(args)})"
+        else:
+            text[s] = f"(-{args[0]})" if len(args) == 1 else f"({args[0]} {symbols[s.op]} {args[1]})"
+    # Parsed and printed again, it has only the parentheses it needs.
+    return ast.unparse(ast.parse(text[e], mode="eval"))
 
 
 def substitute(e: Expr, values: dict[str, Expr]) -> Expr:

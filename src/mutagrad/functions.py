@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from . import write
+from .expr import infix
 from .fast import binary_of, unary_of
-from .ops import OPS, Composite, Elementwise, Entry, Structural
+from .ops import OPS, Composite, Elementwise, Entry, Reduction, Structural
 from .record import elementwise
 from .tensors import Tensor
 
@@ -73,6 +74,8 @@ def document(entry: Entry) -> str:
     shape = "Of the operands' broadcast shape." if isinstance(entry, Elementwise) else "Of the shape that NumPy gives."
     lines += ["", "Returns", "-------", "Tensor", f"    {shape} Dtypes follow NumPy."]
     lines += ["", "Raises", "------", "ShapeError, DTypeError, RangeError", "    If the arguments do not fit."]
+    if said := formula(entry):
+        lines += ["", f"Cotangents: {said}."]
     lines += ["", f"Keeps for its gradient: {kept_names(entry)}."]
     if entry.conventions:
         lines += [f"Convention: {entry.conventions}."]
@@ -90,6 +93,20 @@ def example(entry: Entry) -> tuple[str, str]:
         values = [f"mg.tensor([{0.25 * (k + 1)}, {0.5 * (k + 1)}])" for k in range(len(entry.operands))]
         return f"mg.{entry.name}({', '.join(values)}).shape", "(2,)"
     return f"mg.{entry.name}(mg.ones((2, 3)), axis=1).shape", "(2,)"
+
+
+def formula(entry: Entry) -> str:
+    """The cotangents of an entry's operands, in words where they are no formula."""
+    if not entry.differentiable:
+        return ""
+    if isinstance(entry, Elementwise):
+        outputs = entry.plan((True,) * len(entry.operands)).outputs
+        return ", ".join("0" if e is None else infix(e) for e in outputs)
+    if isinstance(entry, Reduction):
+        return ", ".join("0" if e is None else infix(e) for e in entry.plan.outputs)
+    if not isinstance(entry, Structural):
+        return "of its parts"
+    return entry.formula or ("a view's: g, at the same elements" if entry.view else "g, moved back")
 
 
 def kept_names(entry: Entry) -> str:

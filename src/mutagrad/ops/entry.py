@@ -348,6 +348,8 @@ class Structural(Entry):
         For each differentiable operand, a function whose parameter names say what it reads: `g`,
         operands, `out`, auxiliary values (these are kept), `x_shape` and the like, static parameters.
         A variadic op has one function with a parameter `i`, and reads `shapes` or the operands' sequence.
+    formula : str
+        The cotangents as a person writes them, for the reference row, where they are more than g moved back.
     view : bool
         NumPy returns a view where it can; then the tensor is a view and its derivative is the window's.
     """
@@ -361,12 +363,13 @@ class Structural(Entry):
         kernel: Callable[..., None] | None = None,
         adjoints: Any = None,
         view: bool = False,
+        formula: str = "",
         **common: Any,
     ) -> None:
         super().__init__(call, doc, **common)
         self.compute, self.kernel = compute or self.numpy, kernel
         self.adjoints = adjoints if adjoints is not None else {}
-        self.view = view
+        self.view, self.formula = view, formula
         self.differentiable = view or bool(self.adjoints)
         rules = self.adjoints if isinstance(self.adjoints, dict) else dict.fromkeys(("*",), self.adjoints)
         self.reads = {o: tuple(inspect.signature(f).parameters) for o, f in rules.items()}
