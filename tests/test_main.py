@@ -12,26 +12,17 @@ import pytest
 
 import mutagrad as mg
 from mutagrad.__main__ import (
+    SHOWN,
     digits,
     evaluate,
     fit,
     gain_ratio,
     main,
     residuals_and_jacobian,
-    standard_deviations,
     verdict,
 )
-from mutagrad.nist import PROBLEMS
 
-NAMES = ["Misra1a", "Thurber", "MGH09", "Eckerle4", "Hahn1", "Rat43"]
-POINTS = [14, 37, 11, 35, 236, 15]
-by_name = {problem.name: problem for problem in PROBLEMS}
-each_problem = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
-
-
-@pytest.fixture(scope="module")
-def fits():
-    return {problem.name: fit(problem, problem.starts[1]) for problem in PROBLEMS}
+by_name = {problem.name: problem for problem in SHOWN}
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +36,7 @@ def words(text):
 
 
 def test_problems_are_the_six_of_the_job():
-    assert [problem.name for problem in PROBLEMS] == NAMES
-    assert [len(problem.x) for problem in PROBLEMS] == POINTS
-    for problem in PROBLEMS:
-        assert len(problem.y) == len(problem.x)
-        assert {len(problem.certified)} == {len(b) for b in (*problem.starts, problem.certified_sd)}
-
-
-@each_problem
-def test_data_give_certified_sum_of_squares_at_certified_parameters(problem):
-    # Rounding the certified parameters to eleven digits moves the sum only in second order.
-    point = evaluate(problem, np.array(problem.certified))
-    assert digits(point.rss, problem.rss) >= 9
+    assert list(by_name) == ["Misra1a", "Hahn1", "MGH09", "Thurber", "Eckerle4", "Rat43"]
 
 
 @pytest.mark.parametrize("name", ["Misra1a", "Hahn1"])
@@ -65,24 +45,9 @@ def test_jacobian_is_that_of_one_sweep_for_each_residual(name):
     few = dataclasses.replace(problem, x=problem.x[::8], y=problem.y[::8])
     parameters = np.array(problem.starts[1])
     residuals, jacobian = residuals_and_jacobian(few, parameters)
-    x = np.array(few.x)
-    np.testing.assert_array_equal(residuals, problem.model(parameters, x) - np.array(few.y))
-    reference = mg.jacobian(lambda b: problem.model(b, x))(parameters)
+    np.testing.assert_array_equal(residuals, problem.model(parameters, few.x) - few.y)
+    reference = mg.jacobian(lambda b: problem.model(b, few.x))(parameters)
     np.testing.assert_allclose(jacobian, reference, rtol=1e-12)
-
-
-@each_problem
-def test_parameters_match_from_second_start(problem, fits):
-    result = fits[problem.name]
-    assert result.ending == "gradient"
-    assert digits(result.point.parameters, problem.certified).min() >= 8
-
-
-@each_problem
-def test_sum_of_squares_and_deviations_match(problem, fits):
-    point = fits[problem.name].point
-    assert digits(point.rss, problem.rss) >= 10
-    assert digits(standard_deviations(point), problem.certified_sd).min() >= 8
 
 
 def test_digits_are_counted_and_capped():
@@ -108,10 +73,10 @@ def test_stall_is_told():
     assert "no step improves" in verdict(problem, result)
 
 
-def test_another_stationary_point_is_told(fits):
+def test_another_stationary_point_is_told():
     problem = by_name["Misra1a"]
     elsewhere = dataclasses.replace(problem, certified=(300.0, 1e-3), rss=problem.rss / 2)
-    told = verdict(elsewhere, fits["Misra1a"])
+    told = verdict(elsewhere, fit(problem, problem.starts[1]))
     assert "NOT REACHED, 0.3 digits" in told
     assert "another stationary point" in told
     assert "2 times the certified one" in told
@@ -126,6 +91,12 @@ def test_overflowing_steps_are_not_taken():
     assert gain_ratio(here, overflowed, predicted=0.0) == 0
 
 
+def test_overflowing_norms_have_no_gradient():
+    # The derivatives are finite, the sum of their squares is not.
+    problem = by_name["Misra1a"]
+    assert evaluate(problem, np.array([250.0, -0.52])).gradient == np.inf
+
+
 def test_main_prints_its_sections(capsys):
     assert main([]) == 0
     text = capsys.readouterr().out
@@ -136,11 +107,12 @@ def test_main_prints_its_sections(capsys):
     ]
     assert re.findall(r"^\d\. .*$", text, re.MULTILINE) == heads
     assert max(map(len, text.splitlines())) <= 110
-    for problem in PROBLEMS:
-        assert re.search(rf"^{problem.name}, {len(problem.x)} points: y = ", text, re.MULTILINE)
+    for problem in SHOWN:
+        assert re.search(rf"^{problem.name}, {len(problem.y)} points: y = ", text, re.MULTILINE)
         for number, value in enumerate(problem.certified, 1):
             assert re.search(rf"^  b{number} +{re.escape(f'{value:.10e}')} ", text, re.MULTILINE)
-    assert "From start 2: 6 of 6 fits match" in text
+    for number in (1, 2):
+        assert f"From start {number}: 6 of 6 fits match" in text
 
 
 def test_main_prints_the_refusal_and_the_accepted_write(printed):
@@ -166,7 +138,7 @@ def test_compile_report_adds_up(printed):
     assert total == compiled + cached > 0
     parts = printed.stdout.partition("part of the job")[2].splitlines()[1:]
     kernels = [int(row[1]) for line in parts if (row := re.match(r"  \S.*?\S  +(\d+) +[\d.]+ +[\d.]+$", line))]
-    assert len(kernels) == len(PROBLEMS) + 1
+    assert len(kernels) == len(SHOWN) + 1
     assert sum(kernels) == total
     slowest = printed.stdout.partition("slowest kernels")[2].split("\n\n")[0].splitlines()[1:]
     seconds = [float(line.split()[2]) for line in slowest]
@@ -178,4 +150,4 @@ def test_compile_report_adds_up(printed):
 def test_unknown_arguments_are_refused(capsys):
     with pytest.raises(SystemExit):
         main(["nonsense"])
-    assert "unrecognized arguments" in capsys.readouterr().err
+    assert "invalid choice: 'nonsense'" in capsys.readouterr().err

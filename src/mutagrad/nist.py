@@ -1,13 +1,16 @@
-"""Six nonlinear regressions of the NIST Statistical Reference Datasets: data, models, certified values.
+"""The nonlinear regressions of the NIST Statistical Reference Datasets: data, models, certified values.
 
 Public figures of the National Institute of Standards and Technology, computed there in extended precision
-and certified to eleven digits. Parameters b1, b2 … of the formulas are `b[0]`, `b[1]` … of the models.
+and certified to eleven digits. They stand in `nist.json`; the models stand here. Parameters b1, b2 … of the
+formulas are `b[0]`, `b[1]` … of the models.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ import numpy as np
 import mutagrad as mg
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A regression: find the parameters b that minimise the sum of squares of `model(b, x) - y`.
 
@@ -23,26 +26,29 @@ class Problem:
     ----------
     name : str
         The name of the dataset.
+    difficulty : str
+        "lower", "average" or "higher", by NIST's own grading.
     model : callable
-        Takes the parameters, a tensor whose first axis counts them, and an array of points; returns the
-        predicted values. Each value depends on its own point only. Its docstring is the formula.
-    x, y : tuple of float
-        The points and the observed values.
-    starts : tuple of tuple of float
+        Takes the parameters, a tensor whose first axis counts them, and the points; returns the predicted
+        values. Each value depends on its own point only. Its docstring is the formula.
+    x, y : numpy.ndarray
+        The points, along the last axis, and what was observed at them.
+    starts : numpy.ndarray
         Two starting points, the second one nearer to the solution.
-    certified, certified_sd : tuple of float
+    certified, certified_sd : numpy.ndarray
         The parameters at the minimum and their standard deviations.
     rss : float
         The residual sum of squares at the minimum.
     """
 
     name: str
+    difficulty: str
     model: Callable[[Any, np.ndarray], Any]
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    starts: tuple[tuple[float, ...], tuple[float, ...]]
-    certified: tuple[float, ...]
-    certified_sd: tuple[float, ...]
+    x: np.ndarray
+    y: np.ndarray
+    starts: np.ndarray
+    certified: np.ndarray
+    certified_sd: np.ndarray
     rss: float
 
 
@@ -51,14 +57,40 @@ def saturation(b: Any, x: np.ndarray) -> Any:
     return b[0] * (1 - mg.exp(-b[1] * x))
 
 
-def rational_cubic(b: Any, x: np.ndarray) -> Any:
-    """y = (b1 + b2 x + b3 x**2 + b4 x**3) / (1 + b5 x + b6 x**2 + b7 x**3)"""
-    return (b[0] + x * (b[1] + x * (b[2] + x * b[3]))) / (1 + x * (b[4] + x * (b[5] + x * b[6])))
+def saturation_by_square(b: Any, x: np.ndarray) -> Any:
+    """y = b1 (1 - (1 + b2 x / 2)**-2)"""
+    return b[0] * (1 - (1 + b[1] * x / 2) ** -2)
 
 
-def rational_quadratic(b: Any, x: np.ndarray) -> Any:
-    """y = b1 (x**2 + x b2) / (x**2 + x b3 + b4)"""
-    return b[0] * (x**2 + x * b[1]) / (x**2 + x * b[2] + b[3])
+def saturation_by_root(b: Any, x: np.ndarray) -> Any:
+    """y = b1 (1 - (1 + 2 b2 x)**(-1 / 2))"""
+    return b[0] * (1 - (1 + 2 * b[1] * x) ** -0.5)
+
+
+def saturation_by_quotient(b: Any, x: np.ndarray) -> Any:
+    """y = b1 b2 x / (1 + b2 x)"""
+    return b[0] * b[1] * x / (1 + b[1] * x)
+
+
+def decay_over_line(b: Any, x: np.ndarray) -> Any:
+    """y = exp(-b1 x) / (b2 + b3 x)"""
+    return mg.exp(-b[0] * x) / (b[1] + b[2] * x)
+
+
+def three_decays(b: Any, x: np.ndarray) -> Any:
+    """y = b1 exp(-b2 x) + b3 exp(-b4 x) + b5 exp(-b6 x)"""
+    return b[0] * mg.exp(-b[1] * x) + b[2] * mg.exp(-b[3] * x) + b[4] * mg.exp(-b[5] * x)
+
+
+def two_decays(b: Any, x: np.ndarray) -> Any:
+    """y = b1 + b2 exp(-b4 x) + b3 exp(-b5 x)"""
+    return b[0] + b[1] * mg.exp(-b[3] * x) + b[2] * mg.exp(-b[4] * x)
+
+
+def decay_and_two_peaks(b: Any, x: np.ndarray) -> Any:
+    """y = b1 exp(-b2 x) + b3 exp(-((x - b4) / b5)**2) + b6 exp(-((x - b7) / b8)**2)"""
+    decay = b[0] * mg.exp(-b[1] * x)
+    return decay + b[2] * mg.exp(-(((x - b[3]) / b[4]) ** 2)) + b[5] * mg.exp(-(((x - b[6]) / b[7]) ** 2))
 
 
 def peak(b: Any, x: np.ndarray) -> Any:
@@ -66,171 +98,104 @@ def peak(b: Any, x: np.ndarray) -> Any:
     return b[0] / b[1] * mg.exp(-0.5 * ((x - b[2]) / b[1]) ** 2)
 
 
+def power_law(b: Any, x: np.ndarray) -> Any:
+    """y = b1 x**b2"""
+    return b[0] * x ** b[1]
+
+
+def shifted_power(b: Any, x: np.ndarray) -> Any:
+    """y = b1 (b2 + x)**(-1 / b3)"""
+    return b[0] * (b[1] + x) ** (-1 / b[2])
+
+
+def shifted_exponential(b: Any, x: np.ndarray) -> Any:
+    """y = b1 exp(b2 / (x + b3))"""
+    return b[0] * mg.exp(b[1] / (x + b[2]))
+
+
+def rational_quadratic(b: Any, x: np.ndarray) -> Any:
+    """y = (b1 + b2 x + b3 x**2) / (1 + b4 x + b5 x**2)"""
+    return (b[0] + x * (b[1] + x * b[2])) / (1 + x * (b[3] + x * b[4]))
+
+
+def rational_cubic(b: Any, x: np.ndarray) -> Any:
+    """y = (b1 + b2 x + b3 x**2 + b4 x**3) / (1 + b5 x + b6 x**2 + b7 x**3)"""
+    return (b[0] + x * (b[1] + x * (b[2] + x * b[3]))) / (1 + x * (b[4] + x * (b[5] + x * b[6])))
+
+
+def rational_saturation(b: Any, x: np.ndarray) -> Any:
+    """y = b1 (x**2 + x b2) / (x**2 + x b3 + b4)"""
+    return b[0] * (x**2 + x * b[1]) / (x**2 + x * b[2] + b[3])
+
+
+def sigmoid(b: Any, x: np.ndarray) -> Any:
+    """y = b1 / (1 + exp(b2 - b3 x))"""
+    return b[0] / (1 + mg.exp(b[1] - b[2] * x))
+
+
 def sigmoid_growth(b: Any, x: np.ndarray) -> Any:
     """y = b1 / (1 + exp(b2 - b3 x))**(1 / b4)"""
     return b[0] / (1 + mg.exp(b[1] - b[2] * x)) ** (1 / b[3])
 
 
-# The numbers fill their lines, which the formatter would turn into one line each.
-# fmt: off
-PROBLEMS = (
-    Problem(
-        name="Misra1a",
-        model=saturation,
-        x=(
-            77.6, 114.9, 141.1, 190.8, 239.9, 289.0, 332.8, 378.4, 434.8, 477.3, 536.8, 593.1, 689.1, 760.0,
-        ),
-        y=(
-            10.07, 14.73, 17.94, 23.93, 29.61, 35.18, 40.02, 44.82, 50.76, 55.05, 61.01, 66.4, 75.47, 81.78,
-        ),
-        starts=(
-            (500.0, 0.0001),
-            (250.0, 0.0005),
-        ),
-        certified=(238.94212918, 0.00055015643181),
-        certified_sd=(2.7070075241, 7.2668688436e-06),
-        rss=0.12455138894,
-    ),
-    Problem(
-        name="Thurber",
-        model=rational_cubic,
-        x=(
-            -3.067, -2.981, -2.921, -2.912, -2.84, -2.797, -2.702, -2.699, -2.633, -2.481, -2.363, -2.322,
-            -1.501, -1.46, -1.274, -1.212, -1.1, -1.046, -0.915, -0.714, -0.566, -0.545, -0.4, -0.309, -0.109,
-            -0.103, 0.01, 0.119, 0.377, 0.79, 0.963, 1.006, 1.115, 1.572, 1.841, 2.047, 2.2,
-        ),
-        y=(
-            80.574, 84.248, 87.264, 87.195, 89.076, 89.608, 89.868, 90.101, 92.405, 95.854, 100.696, 101.06,
-            401.672, 390.724, 567.534, 635.316, 733.054, 759.087, 894.206, 990.785, 1090.109, 1080.914,
-            1122.643, 1178.351, 1260.531, 1273.514, 1288.339, 1327.543, 1353.863, 1414.509, 1425.208,
-            1421.384, 1442.962, 1464.35, 1468.705, 1447.894, 1457.628,
-        ),
-        starts=(
-            (1000.0, 1000.0, 400.0, 40.0, 0.7, 0.3, 0.03),
-            (1300.0, 1500.0, 500.0, 75.0, 1.0, 0.4, 0.05),
-        ),
-        certified=(
-            1288.13968, 1491.0792535, 583.23836877, 75.416644291, 0.96629502864, 0.39797285797,
-            0.049727297349,
-        ),
-        certified_sd=(
-            4.6647963344, 39.571156086, 28.698696102, 5.567537027, 0.031333340687, 0.014984928198,
-            0.0065842344623,
-        ),
-        rss=5642.7082397,
-    ),
-    Problem(
-        name="MGH09",
-        model=rational_quadratic,
-        x=(4.0, 2.0, 1.0, 0.5, 0.25, 0.167, 0.125, 0.1, 0.0833, 0.0714, 0.0625),
-        y=(
-            0.1957, 0.1947, 0.1735, 0.16, 0.0844, 0.0627, 0.0456, 0.0342, 0.0323, 0.0235, 0.0246,
-        ),
-        starts=(
-            (25.0, 39.0, 41.5, 39.0),
-            (0.25, 0.39, 0.415, 0.39),
-        ),
-        certified=(0.19280693458, 0.19128232873, 0.12305650693, 0.13606233068),
-        certified_sd=(0.011435312227, 0.19633220911, 0.080842031232, 0.090025542308),
-        rss=0.00030750560385,
-    ),
-    Problem(
-        name="Eckerle4",
-        model=peak,
-        x=(
-            400.0, 405.0, 410.0, 415.0, 420.0, 425.0, 430.0, 435.0, 436.5, 438.0, 439.5, 441.0, 442.5, 444.0,
-            445.5, 447.0, 448.5, 450.0, 451.5, 453.0, 454.5, 456.0, 457.5, 459.0, 460.5, 462.0, 463.5, 465.0,
-            470.0, 475.0, 480.0, 485.0, 490.0, 495.0, 500.0,
-        ),
-        y=(
-            0.0001575, 0.0001699, 0.000235, 0.0003102, 0.0004917, 0.000871, 0.0017418, 0.00464, 0.0065895,
-            0.0097302, 0.0149002, 0.023731, 0.0401683, 0.0712559, 0.1264458, 0.2073413, 0.2902366, 0.3445623,
-            0.3698049, 0.3668534, 0.3106727, 0.2078154, 0.1164354, 0.0616764, 0.03372, 0.0194023, 0.0117831,
-            0.0074357, 0.0022732, 0.00088, 0.0004579, 0.0002345, 0.0001586, 0.0001143, 7.1e-05,
-        ),
-        starts=(
-            (1.0, 10.0, 500.0),
-            (1.5, 5.0, 450.0),
-        ),
-        certified=(1.5543827178, 4.0888321754, 451.54121844),
-        certified_sd=(0.015408051163, 0.046803020753, 0.046800518816),
-        rss=0.0014635887487,
-    ),
-    Problem(
-        name="Hahn1",
-        model=rational_cubic,
-        x=(
-            24.41, 34.82, 44.09, 45.07, 54.98, 65.51, 70.53, 75.7, 89.57, 91.14, 96.4, 97.19, 114.26, 120.25,
-            127.08, 133.55, 133.61, 158.67, 172.74, 171.31, 202.14, 220.55, 221.05, 221.39, 250.99, 268.99,
-            271.8, 271.97, 321.31, 321.69, 330.14, 333.03, 333.47, 340.77, 345.65, 373.11, 373.79, 411.82,
-            419.51, 421.59, 422.02, 422.47, 422.61, 441.75, 447.41, 448.7, 472.89, 476.69, 522.47, 522.62,
-            524.43, 546.75, 549.53, 575.29, 576.0, 625.55, 20.15, 28.78, 29.57, 37.41, 39.12, 50.24, 61.38,
-            66.25, 73.42, 95.52, 107.32, 122.04, 134.03, 163.19, 163.48, 175.7, 179.86, 211.27, 217.78,
-            219.14, 262.52, 268.01, 268.62, 336.25, 337.23, 339.33, 427.38, 428.58, 432.68, 528.99, 531.08,
-            628.34, 253.24, 273.13, 273.66, 282.1, 346.62, 347.19, 348.78, 351.18, 450.1, 450.35, 451.92,
-            455.56, 552.22, 553.56, 555.74, 652.59, 656.2, 14.13, 20.41, 31.3, 33.84, 39.7, 48.83, 54.5,
-            60.41, 72.77, 75.25, 86.84, 94.88, 96.4, 117.37, 139.08, 147.73, 158.63, 161.84, 192.11, 206.76,
-            209.07, 213.32, 226.44, 237.12, 330.9, 358.72, 370.77, 372.72, 396.24, 416.59, 484.02, 495.47,
-            514.78, 515.65, 519.47, 544.47, 560.11, 620.77, 18.97, 28.93, 33.91, 40.03, 44.66, 49.87, 55.16,
-            60.9, 72.08, 85.15, 97.06, 119.63, 133.27, 143.84, 161.91, 180.67, 198.44, 226.86, 229.65, 258.27,
-            273.77, 339.15, 350.13, 362.75, 371.03, 393.32, 448.53, 473.78, 511.12, 524.7, 548.75, 551.64,
-            574.02, 623.86, 21.46, 24.33, 33.43, 39.22, 44.18, 55.02, 94.33, 96.44, 118.82, 128.48, 141.94,
-            156.92, 171.65, 190.0, 223.26, 223.88, 231.5, 265.05, 269.44, 271.78, 273.46, 334.61, 339.79,
-            349.52, 358.18, 377.98, 394.77, 429.66, 468.22, 487.27, 519.54, 523.03, 612.99, 638.59, 641.36,
-            622.05, 631.5, 663.97, 646.9, 748.29, 749.21, 750.14, 647.04, 646.89, 746.9, 748.43, 747.35,
-            749.27, 647.61, 747.78, 750.51, 851.37, 845.97, 847.54, 849.93, 851.61, 849.75, 850.98, 848.23,
-        ),
-        y=(
-            0.591, 1.547, 2.902, 2.894, 4.703, 6.307, 7.03, 7.898, 9.47, 9.484, 10.072, 10.163, 11.615,
-            12.005, 12.478, 12.982, 12.97, 13.926, 14.452, 14.404, 15.19, 15.55, 15.528, 15.499, 16.131,
-            16.438, 16.387, 16.549, 16.872, 16.83, 16.926, 16.907, 16.966, 17.06, 17.122, 17.311, 17.355,
-            17.668, 17.767, 17.803, 17.765, 17.768, 17.736, 17.858, 17.877, 17.912, 18.046, 18.085, 18.291,
-            18.357, 18.426, 18.584, 18.61, 18.87, 18.795, 19.111, 0.367, 0.796, 0.892, 1.903, 2.15, 3.697,
-            5.87, 6.421, 7.422, 9.944, 11.023, 11.87, 12.786, 14.067, 13.974, 14.462, 14.464, 15.381, 15.483,
-            15.59, 16.075, 16.347, 16.181, 16.915, 17.003, 16.978, 17.756, 17.808, 17.868, 18.481, 18.486,
-            19.09, 16.062, 16.337, 16.345, 16.388, 17.159, 17.116, 17.164, 17.123, 17.979, 17.974, 18.007,
-            17.993, 18.523, 18.669, 18.617, 19.371, 19.33, 0.08, 0.248, 1.089, 1.418, 2.278, 3.624, 4.574,
-            5.556, 7.267, 7.695, 9.136, 9.959, 9.957, 11.6, 13.138, 13.564, 13.871, 13.994, 14.947, 15.473,
-            15.379, 15.455, 15.908, 16.114, 17.071, 17.135, 17.282, 17.368, 17.483, 17.764, 18.185, 18.271,
-            18.236, 18.237, 18.523, 18.627, 18.665, 19.086, 0.214, 0.943, 1.429, 2.241, 2.951, 3.782, 4.757,
-            5.602, 7.169, 8.92, 10.055, 12.035, 12.861, 13.436, 14.167, 14.755, 15.168, 15.651, 15.746,
-            16.216, 16.445, 16.965, 17.121, 17.206, 17.25, 17.339, 17.793, 18.123, 18.49, 18.566, 18.645,
-            18.706, 18.924, 19.1, 0.375, 0.471, 1.504, 2.204, 2.813, 4.765, 9.835, 10.04, 11.946, 12.596,
-            13.303, 13.922, 14.44, 14.951, 15.627, 15.639, 15.814, 16.315, 16.334, 16.43, 16.423, 17.024,
-            17.009, 17.165, 17.134, 17.349, 17.576, 17.848, 18.09, 18.276, 18.404, 18.519, 19.133, 19.074,
-            19.239, 19.28, 19.101, 19.398, 19.252, 19.89, 20.007, 19.929, 19.268, 19.324, 20.049, 20.107,
-            20.062, 20.065, 19.286, 19.972, 20.088, 20.743, 20.83, 20.935, 21.035, 20.93, 21.074, 21.085,
-            20.935,
-        ),
-        starts=(
-            (10.0, -1.0, 0.05, -1e-05, -0.05, 0.001, -1e-06),
-            (1.0, -0.1, 0.005, -1e-06, -0.005, 0.0001, -1e-07),
-        ),
-        certified=(
-            1.0776351733, -0.12269296921, 0.004086375061, -1.4262662514e-06, -0.0057609940901,
-            0.00024053735503, -1.2314450199e-07,
-        ),
-        certified_sd=(
-            0.17070154742, 0.012000289189, 0.00022508314937, 2.7578037666e-07, 0.00024712888219,
-            1.0449373768e-05, 1.3027335327e-08,
-        ),
-        rss=1.5324382854,
-    ),
-    Problem(
-        name="Rat43",
-        model=sigmoid_growth,
-        x=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0),
-        y=(
-            16.08, 33.83, 65.8, 97.2, 191.55, 326.2, 386.87, 520.53, 590.03, 651.92, 724.93, 699.56, 689.96,
-            637.56, 717.41,
-        ),
-        starts=(
-            (100.0, 10.0, 1.0, 1.0),
-            (700.0, 5.0, 0.75, 1.3),
-        ),
-        certified=(699.6415127, 5.2771253025, 0.75962938329, 1.2792483859),
-        certified_sd=(16.302297817, 2.0828735829, 0.19566123451, 0.68761936385),
-        rss=8786.404908,
-    ),
-)
-# fmt: on
+def arctangent_on_line(b: Any, x: np.ndarray) -> Any:
+    """y = b1 - b2 x - arctan(b3 / (x - b4)) / pi"""
+    return b[0] - b[1] * x - mg.arctan(b[2] / (x - b[3])) / np.pi
+
+
+def three_cycles(b: Any, x: np.ndarray) -> Any:
+    """y = b1 + b2 cos(2 pi x / 12) + b3 sin(2 pi x / 12) + b5 cos(2 pi x / b4) + b6 sin(2 pi x / b4)
+    + b8 cos(2 pi x / b7) + b9 sin(2 pi x / b7)"""
+    turns = 2 * np.pi * x
+    year = b[1] * np.cos(turns / 12) + b[2] * np.sin(turns / 12)
+    second = b[4] * mg.cos(turns / b[3]) + b[5] * mg.sin(turns / b[3])
+    return b[0] + year + second + b[7] * mg.cos(turns / b[6]) + b[8] * mg.sin(turns / b[6])
+
+
+def log_of_ageing(b: Any, x: np.ndarray) -> Any:
+    """log(y) = b1 - b2 x1 exp(-b3 x2)"""
+    return b[0] - b[1] * x[0] * mg.exp(-b[2] * x[1])
+
+
+MODELS: dict[str, Callable[[Any, np.ndarray], Any]] = {
+    "Misra1a": saturation,
+    "Chwirut2": decay_over_line,
+    "Chwirut1": decay_over_line,
+    "Lanczos3": three_decays,
+    "Gauss1": decay_and_two_peaks,
+    "Gauss2": decay_and_two_peaks,
+    "DanWood": power_law,
+    "Misra1b": saturation_by_square,
+    "Kirby2": rational_quadratic,
+    "Hahn1": rational_cubic,
+    "Nelson": log_of_ageing,
+    "MGH17": two_decays,
+    "Lanczos1": three_decays,
+    "Lanczos2": three_decays,
+    "Gauss3": decay_and_two_peaks,
+    "Misra1c": saturation_by_root,
+    "Misra1d": saturation_by_quotient,
+    "Roszman1": arctangent_on_line,
+    "ENSO": three_cycles,
+    "MGH09": rational_saturation,
+    "Thurber": rational_cubic,
+    "BoxBOD": saturation,
+    "Rat42": sigmoid,
+    "MGH10": shifted_exponential,
+    "Eckerle4": peak,
+    "Rat43": sigmoid_growth,
+    "Bennett5": shifted_power,
+}
+
+
+def from_figures(name: str, difficulty: str, y: Any, rss: float, **rows: Any) -> Problem:
+    """A problem from its figures in the file."""
+    observed = np.array(y, float)
+    if MODELS[name] is log_of_ageing:
+        observed = np.log(observed)
+    arrays = {key: np.array(row, float) for key, row in rows.items()}
+    return Problem(name=name, difficulty=difficulty, model=MODELS[name], y=observed, rss=rss, **arrays)
+
+
+FIGURES = json.loads(files("mutagrad").joinpath("nist.json").read_text(encoding="utf-8"))
+PROBLEMS = tuple(from_figures(**figures) for figures in FIGURES)
