@@ -69,7 +69,7 @@ def test_no_room_bears_a_public_functions_name():
 
 def test_public_names_are_documented():
     for name in mutagrad.__all__:
-        if name != "testing":
+        if callable(getattr(mutagrad, name)):
             assert (getattr(mutagrad, name).__doc__ or "").strip(), name
 
 

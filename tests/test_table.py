@@ -60,7 +60,45 @@ def test_every_entry_is_tested():
     assert set(rest) == set(CASES)
 
 
+def check_modes(call, floats):
+    """Forward and reverse mode are each other's transpose, each alone and on top of the other."""
+    directions = [random.normal(size=a.shape) for a in floats]
+    value, tangent = mg.jvp(call, floats, directions)
+    values, tangents = ([x] if isinstance(x, np.ndarray | float) else list(x) for x in (value, tangent))
+    weights = [random.normal(size=np.shape(v)) for v in values]
+
+    def paired(inside):
+        found = inside if isinstance(inside, tuple | list) else [inside]
+        return sum((mg.sum(v * w) for v, w in zip(found, weights, strict=True)), start=0.0)
+
+    numbers = list(range(len(floats)))
+    gradients = mg.grad(lambda *a: paired(call(*a)), numbers)(*floats)
+    forward = sum(np.sum(t * w) for t, w in zip(tangents, weights, strict=True))
+    backward = sum(np.sum(g * d) for g, d in zip(gradients, directions, strict=True))
+    np.testing.assert_allclose(forward, backward, rtol=1e-10, atol=1e-12)
+    # Second order: forward over reverse, and reverse over forward.
+    scalar = lambda *a: mg.sin(paired(call(*a)))
+    over = mg.jvp(mg.grad(scalar, numbers), floats, directions)[1]
+    under = mg.grad(lambda *a: mg.jvp(scalar, a, directions)[1], numbers)(*floats)
+    for a, b in zip(over, under, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
 # Elementwise
+
+
+@pytest.mark.parametrize("entry", SMOOTH, ids=ids)
+def test_forward_mode_is_the_transpose_of_reverse_mode(entry):
+    args = samples(entry, (4,))
+    numbers = [k for k, a in enumerate(args) if a.dtype.kind == "f"]
+
+    def call(*floats):
+        inside = list(args)
+        for k, a in zip(numbers, floats, strict=True):
+            inside[k] = a
+        return entry(*inside)
+
+    check_modes(call, [args[k] for k in numbers])
 
 
 @pytest.mark.parametrize("entry", ELEMENTWISE, ids=ids)
@@ -255,6 +293,7 @@ def test_reductions(entry, dtype):
         for axis, keepdims in ((None, False), (1, False), ((0, 2), True), (-1, True)):
             gradcheck(lambda a: function(a, axis=axis, keepdims=keepdims), [x[:2, :3, :2]])
             gradgradcheck(lambda a: function(a, axis=axis, keepdims=keepdims) ** 2, [x[:2, :3, :2]])
+            check_modes(lambda a: function(a, axis=axis, keepdims=keepdims), [x[:2, :3, :2]])
         np.testing.assert_array_equal(mg.grad(function)(2.5), 1.0)
     integers = np.arange(6).reshape(2, 3)
     np.testing.assert_array_equal(function(integers, axis=0).numpy(), numpy(integers, axis=0))
@@ -305,6 +344,7 @@ def test_structural_values_and_derivatives(entry, args, kwargs):
     floats, call = arguments(entry, args, kwargs)
     gradcheck(call, floats)
     gradgradcheck(lambda *a: call(*a) ** 2, floats)
+    check_modes(call, floats)
     single = [f.astype(np.float32) for f in floats]
     for g in mg.grad(lambda *a: mg.sum(call(*a)), range(len(single)))(*single):
         assert g.dtype == np.float32

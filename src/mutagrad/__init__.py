@@ -5,6 +5,7 @@ from typing import Any
 
 from . import testing
 from .creation import (
+    CONSTANTS,
     arange,
     array,
     asarray,
@@ -39,12 +40,15 @@ __version__ = "0.1.0"
 
 # The ops of the table, each by all of its public names.
 globals().update(FUNCTIONS)
+globals().update(CONSTANTS)
 
 __all__ = ["testing"]
 __all__ += sorted(
     name
     for name, value in globals().items()
-    if not name.startswith("_") and not isinstance(value, ModuleType) and value not in (Any, FUNCTIONS, ModuleType)
+    if not (
+        name.startswith("_") or isinstance(value, ModuleType) or name in {"Any", "CONSTANTS", "FUNCTIONS", "ModuleType"}
+    )
 )
 
 

@@ -204,6 +204,14 @@ def _place(seen: np.ndarray, buffer: Buffer) -> Place:
     return place
 
 
+# NumPy's constants and dtypes, under its names.
+CONSTANTS = {
+    name: getattr(np, name)
+    for name in """pi e euler_gamma inf nan newaxis float16 float32 float64 int8 int16 int32 int64 intp
+    uint8 uint16 uint32 uint64 bool_ finfo iinfo""".split()
+}
+
+
 def _new(op: str, requires_grad: bool, make: Callable[..., np.ndarray], *args: Any, **kwargs: Any) -> Tensor:
     """A tensor on what NumPy makes; its complaints are worded with the op's name."""
     try:

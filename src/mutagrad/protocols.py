@@ -43,6 +43,9 @@ def array_ufunc(ufunc: Any, method: str, inputs: Any, out: Any, where: Any, kwar
         return _reduce(found, name, inputs, out, where, kwargs)
     if method == "accumulate" and (found := _ACCUMULATE.get(ufunc)) is not None and out is None:
         return OPS[found](inputs[0], axis=inputs[1] if len(inputs) > 1 else kwargs.get("axis", 0))
+    if method == "outer" and entry is not None and out is None and not kwargs:
+        x, y = inputs
+        return entry(OPS["reshape"](x, (*np.shape(x), *[1] * len(np.shape(y)))), y)
     if method == "at" and isinstance(inputs[0], TensorState):
         if ufunc is np.add:
             index.add_at(*inputs)
@@ -109,16 +112,27 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     out = kwargs.pop("out", None)
     kwargs = {_NUMPY_NAMES.get(k, k): v for k, v in kwargs.items() if v is not np._NoValue}
     known = set(entry.signature.parameters)
-    for k in [k for k, v in kwargs.items() if k not in known and v is None]:
+    unknown = {k: v for k, v in kwargs.items() if k not in known}
+    for k, v in unknown.items():
+        if not (v is None or k in _NO_MATTER or _is_default(function, k, v)):
+            raise DTypeError(f"np.{function.__name__} with {k}={v!r} is not supported on tensors.")
         del kwargs[k]
-    unknown = [k for k in kwargs if k not in known]
-    if unknown:
-        raise DTypeError(f"np.{function.__name__} with {', '.join(unknown)}= is not supported on tensors.")
     if out is not None:
         if not isinstance(out, TensorState):
             raise DTypeError(f"np.{function.__name__}: out= must be a Tensor here, got {describe(out)}.")
         return write.into(entry, out, args, kwargs, f"{function.__name__}(out=)")
     return entry(*args, **kwargs)
+
+
+# What may be asked of NumPy and changes no number here.
+_NO_MATTER = ("kind", "stable", "subok", "optimize", "overwrite_input", "assume_unique")
+
+
+def _is_default(function: Any, name: str, value: Any) -> bool:
+    """Whether an argument is what NumPy takes by itself, as order="C" is."""
+    signature = _signature(function)
+    default = signature.parameters[name].default if signature is not None and name in signature.parameters else None
+    return default is value or (isinstance(value, str | bool) and default == value)
 
 
 @functools.lru_cache(maxsize=256)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import contraction, elementwise, indexing, movement, reduction
 from .entry import Composite, Elementwise, Entry, Plan, Reduction, Structural, recorders
 
@@ -22,5 +24,6 @@ BY_NUMPY: dict[Any, Entry] = {}
 for _entry in _ALL.values():
     if not _entry.private:
         OPS |= dict.fromkeys((_entry.name, *_entry.aliases), _entry)
-        if _entry.numpy is not None:
-            BY_NUMPY[_entry.numpy] = _entry
+        # Under its own names, and where it is called otherwise what the entry says.
+        _callables = [getattr(np, _name, None) for _name in (_entry.name, *_entry.aliases)]
+        BY_NUMPY |= dict.fromkeys([c for c in (*_callables, _entry.numpy) if callable(c)], _entry)
