@@ -109,6 +109,8 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     out = kwargs.pop("out", None)
     kwargs = {_NUMPY_NAMES.get(k, k): v for k, v in kwargs.items() if v is not np._NoValue}
     known = set(entry.signature.parameters)
+    if any(p.kind is p.VAR_KEYWORD for p in entry.signature.parameters.values()):
+        known |= set(kwargs)
     for k in [k for k, v in kwargs.items() if k not in known and v is None]:
         del kwargs[k]
     unknown = [k for k in kwargs if k not in known]
