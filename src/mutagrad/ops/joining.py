@@ -211,7 +211,7 @@ append = _composite(
     numpy=np.append, method=False,
 )  # fmt: skip
 
-# Repeated, bordered, put in and left out: an op that only moves elements says where each came from when it moves
+# Repeated, bordered, put in and left out. An op that only moves elements says where each came from when it moves
 # their numbers instead.
 
 
@@ -224,18 +224,32 @@ def _sent_back(g: Any, shape: tuple[int, ...], moved: np.ndarray) -> Any:
     return reshape(scatter(ravel(g), (math.prod(shape),), moved.ravel()), shape)
 
 
+def _unrepeated(g: Any, a_shape: Any, repeats: Any, axis: Any) -> Any:
+    if np.ndim(repeats):
+        return _sent_back(g, a_shape, np.repeat(_numbers(a_shape), repeats, axis))
+    shape, axis = ((math.prod(a_shape),), 0) if axis is None else (a_shape, axis % len(a_shape))
+    apart = reshape(g, (*shape[: axis + 1], int(repeats), *shape[axis + 1 :]))
+    return reshape(sum(apart, axis=axis + 1), a_shape)
+
+
 repeat = _movement(
     "repeat(a, repeats, axis=None)", "Each element several times over, along an axis or flattened.",
     example=("mg.repeat(mg.arange(3), [2, 0, 1]).tolist()", "[0, 0, 2]"), numpy=np.repeat,
-    adjoints={
-        "a": lambda g, a_shape, repeats, axis: _sent_back(g, a_shape, np.repeat(_numbers(a_shape), repeats, axis))
-    },
+    adjoints={"a": _unrepeated},
 )  # fmt: skip
+
+
+def _untiled(g: Any, A_shape: Any, reps: Any) -> Any:
+    times = tuple(np.atleast_1d(reps))
+    ndim = max(len(times), len(A_shape))
+    pairs = zip((1,) * (ndim - len(times)) + times, (1,) * (ndim - len(A_shape)) + A_shape, strict=True)
+    apart = reshape(g, [n for pair in pairs for n in pair])
+    return reshape(sum(apart, axis=tuple(range(0, 2 * ndim, 2))), A_shape)
+
 
 tile = _movement(
     "tile(A, reps)", "The whole array several times over, along each axis.", numpy=np.tile,
-    example=("mg.tile(mg.arange(2), (2, 2)).tolist()", "[[0, 1, 0, 1], [0, 1, 0, 1]]"),
-    adjoints={"A": lambda g, A_shape, reps: _sent_back(g, A_shape, np.tile(_numbers(A_shape), reps))},
+    example=("mg.tile(mg.arange(2), (2, 2)).tolist()", "[[0, 1, 0, 1], [0, 1, 0, 1]]"), adjoints={"A": _untiled},
 )  # fmt: skip
 
 _BORDERS = ("constant", "edge", "reflect", "symmetric", "wrap")
