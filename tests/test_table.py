@@ -335,9 +335,11 @@ def test_ties_share_and_input_may_be_overwritten(name):
 def test_structural_values_and_derivatives(entry, args, kwargs):
     function = getattr(mg, entry.name)
     want = entry.numpy(*args, **kwargs)
-    got = function(*args, **kwargs).numpy()
-    np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13)
-    assert got.dtype == np.asarray(want).dtype
+    got = function(*args, **kwargs)
+    assert isinstance(got, list | tuple) == isinstance(want, list | tuple)
+    for mine, numpys in zip(parts(got), parts(want), strict=True):
+        np.testing.assert_allclose(mine.numpy(), numpys, rtol=1e-13, atol=1e-13)
+        assert mine.dtype == np.asarray(numpys).dtype
     if not entry.differentiable:
         assert not function(*[mg.tensor(a, requires_grad=True) for a in args], **kwargs).requires_grad
         return
@@ -350,17 +352,26 @@ def test_structural_values_and_derivatives(entry, args, kwargs):
         assert g.dtype == np.float32
 
 
+def parts(result):
+    """What an op gave, as a list: some give several arrays."""
+    return list(result) if isinstance(result, list | tuple) else [result]
+
+
+def joined(result):
+    return mg.concatenate(result, axis=None) if isinstance(result, list | tuple) else result
+
+
 def arguments(entry, args, kwargs):
-    """The floating arguments of a case, and the op as a function of them alone."""
+    """The floating arguments of a case, and the op as a function of them alone, all its results in one."""
     if entry.sequence:
-        return list(args[0]), lambda *a: entry(list(a), **kwargs)
+        return list(args[0]), lambda *a: joined(entry(list(a), **kwargs))
     numbers = [k for k, a in enumerate(args) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
 
     def call(*floats):
         inside = list(args)
         for k, a in zip(numbers, floats, strict=True):
             inside[k] = a
-        return entry(*inside, **kwargs)
+        return joined(entry(*inside, **kwargs))
 
     return [args[k] for k in numbers], call
 
@@ -379,7 +390,7 @@ def test_structural_poison(entry, args, kwargs):
             reads = {r for read in entry.reads.values() for r in read}
             names = [entry.operands[0]] * len(tensors) if entry.variadic else entry.operands
             for name, t in zip(names, tensors, strict=False):
-                if name not in reads or (len(tensors) == 1 and entry.variadic):
+                if t._array is not None and (name not in reads or (len(tensors) == 1 and entry.variadic)):
                     t._array[...] = np.nan
             if "out" not in reads and out._array is not None:
                 out._array[...] = np.nan
@@ -388,32 +399,6 @@ def test_structural_poison(entry, args, kwargs):
 
     for clean, poisoned in zip(gradients(False), gradients(True), strict=True):
         np.testing.assert_array_equal(clean, poisoned)
-
-
-@pytest.mark.parametrize("name", ["reshape", "ravel", "transpose", "squeeze", "expand_dims", "flip", "diagonal"])
-def test_views_are_views_where_numpys_are(name):
-    for args, kwargs in CASES[name]:
-        base = mg.tensor(np.array(args[0]))
-        view = getattr(mg, name)(base, *args[1:], **kwargs)
-        assert np.shares_memory(view.numpy(), base.numpy())
-        view += 1.0
-        np.testing.assert_array_equal(
-            base.numpy(), np.where(marked(entry_of(name), args, kwargs), args[0] + 1, args[0])
-        )
-    assert not np.shares_memory(mg.ravel(mg.tensor(M34).T).numpy(), M34)
-
-
-def entry_of(name):
-    return ENTRIES[name]
-
-
-def marked(entry, args, kwargs):
-    """Which elements of the base a view sees."""
-    marks = np.zeros(np.shape(args[0]), bool)
-    seen = entry.numpy(marks, *args[1:], **kwargs)
-    seen.flags.writeable = True
-    seen[...] = True
-    return marks
 
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))

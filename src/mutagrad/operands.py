@@ -209,10 +209,12 @@ def axes_of(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
 
 
 def static(value: Any) -> Any:
-    """A static parameter without tensors: an index array is copied, so it cannot change under the node."""
+    """A static parameter without tensors: arrays and lists are copied, so they cannot change under the node."""
     if isinstance(value, TensorState):
         found = raw(value)
         return found.copy() if isinstance(found, np.ndarray) else found
+    if type(value) in (list, tuple):
+        return type(value)(map(static, value))
     return value.copy() if isinstance(value, np.ndarray) else value
 
 

@@ -112,6 +112,8 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     out = kwargs.pop("out", None)
     kwargs = {_NUMPY_NAMES.get(k, k): v for k, v in kwargs.items() if v is not np._NoValue}
     known = set(entry.signature.parameters)
+    if any(p.kind is p.VAR_KEYWORD for p in entry.signature.parameters.values()):
+        known |= set(kwargs)
     unknown = {k: v for k, v in kwargs.items() if k not in known}
     for k, v in unknown.items():
         if not (v is None or k in _NO_MATTER or _is_default(function, k, v)):

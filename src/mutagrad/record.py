@@ -14,7 +14,7 @@ import numpy as np
 
 from . import run
 from .buffers import Buffer, Kept, LockedKept, Window, lock, writable_alias
-from .errors import DTypeError, ShapeError, describe
+from .errors import DTypeError, MutagradError, RangeError, ShapeError, describe
 from .modes import policy_in_force, recording, tick
 from .node import Node, Place, TensorState, born, kind_of, node_of
 from .operands import (
@@ -315,8 +315,8 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
             raise in_words(entry, operands, error) from None
         value, aux = value if isinstance(value, tuple) else (value, {})
         value = np.asarray(value)
-        if value.base is not None and any(np.may_share_memory(value, v) for v in values):
-            # NumPy gave a view, of a raw array or of an operand: the result has memory of its own.
+        if any(value is v or (value.base is not None and np.may_share_memory(value, v)) for v in values):
+            # NumPy gave a raw array or an operand back, or a view of one: the result has memory of its own.
             value = value.copy()
         made = new(value)
         if nodes is None or value.dtype not in FLOATS:
@@ -363,12 +363,19 @@ def _structural_kept(
 
 
 def composite(entry: Composite, *args: Any, **kwargs: Any) -> Any:
-    """Run an op that is written with other ops."""
+    """Run an op that is written with other ops; what its parts complain of, it says in its own name."""
     try:
         return entry.function(*args, **kwargs)
-    except TypeError as error:
+    except (ShapeError, DTypeError, RangeError) as error:
+        part, _, said = str(error).partition(": ")
+        if not part.isidentifier():
+            raise
+        raise type(error)(f"{entry.name}: {said}") from None
+    except MutagradError:
+        raise
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
         bind(entry, args, kwargs)  # a call that does not fit is said so
-        raise error
+        raise in_words(entry, [], error) from None
 
 
 recorders[Elementwise] = elementwise

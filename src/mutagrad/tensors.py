@@ -49,11 +49,7 @@ class Tensor(Operators):
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged; a view."""
-        if self.ndim < 2:
-            raise ShapeError(f"mT: expected at least 2 dimensions, got shape {self.shape}.")
-        order = list(range(self.ndim))
-        order[-2:] = order[-1], order[-2]
-        return OPS["transpose"](self, order)
+        return OPS["matrix_transpose"](self)
 
     # Gradients
 

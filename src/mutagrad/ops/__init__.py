@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import contraction, elementwise, indexing, movement, reduction
+from . import contraction, elementwise, indexing, joining, movement, reduction
 from .entry import Composite, Elementwise, Entry, Plan, Reduction, Structural, recorders
 
 __all__ = [
@@ -14,7 +14,8 @@ __all__ = [
 ]  # fmt: skip
 
 _ALL: dict[str, Entry] = {
-    **elementwise.TABLE, **reduction.TABLE, **movement.TABLE, **indexing.TABLE, **contraction.TABLE
+    **elementwise.TABLE, **reduction.TABLE, **movement.TABLE, **joining.TABLE, **indexing.TABLE,
+    **contraction.TABLE,
 }  # fmt: skip
 
 # Public ops by every public name.

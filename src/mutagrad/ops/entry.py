@@ -45,8 +45,8 @@ class Entry:
     doc : str
         One sentence.
     operands : sequence of str
-        Which arguments may be tensors; the rest are static parameters. A leading "*" marks an argument
-        that is a sequence of tensors.
+        Which arguments may be tensors, by default the first; the rest are static parameters. A leading "*" marks
+        an argument that is a sequence of tensors.
     ufunc, numpy : callable
         What NumPy calls this op: a ufunc, or a function. The reference of the tests.
     aliases : sequence of str
@@ -62,7 +62,7 @@ class Entry:
         call: str,
         doc: str,
         *,
-        operands: Sequence[str] = ("x",),
+        operands: Sequence[str] = (),
         ufunc: Any = None,
         numpy: Any = None,
         aliases: Sequence[str] = (),
@@ -75,6 +75,7 @@ class Entry:
         self.name, self.public = parse(call)
         # `out` is the public function's: it writes the result there through the one gate; the op never sees it.
         self.signature = self.public.replace(parameters=[p for n, p in self.public.parameters.items() if n != "out"])
+        operands = operands or (next(iter(self.signature.parameters)),)
         self.variadic = operands[0].startswith("*")
         self.operands = tuple(o.lstrip("*") for o in operands)
         # A variadic op's operands come as one sequence, or as separate arguments.
