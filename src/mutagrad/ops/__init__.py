@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import contraction, elementwise, indexing, movement, reduction
+import numpy as np
+
+from . import contraction, elementwise, indexing, movement, reduction, rounding
 from .entry import Composite, Elementwise, Entry, Plan, Reduction, Structural, recorders
 
 __all__ = [
@@ -12,7 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ALL: dict[str, Entry] = {
-    **elementwise.TABLE, **reduction.TABLE, **movement.TABLE, **indexing.TABLE, **contraction.TABLE
+    **elementwise.TABLE, **rounding.TABLE, **reduction.TABLE, **movement.TABLE, **indexing.TABLE, **contraction.TABLE
 }  # fmt: skip
 
 # Public ops by every public name.
@@ -23,4 +25,6 @@ for _entry in _ALL.values():
     if not _entry.private:
         OPS |= dict.fromkeys((_entry.name, *_entry.aliases), _entry)
         if _entry.numpy is not None:
+            # Some of NumPy's aliases, np.around among them, are functions of their own.
+            BY_NUMPY |= {getattr(np, a): _entry for a in _entry.aliases if callable(getattr(np, a, None))}
             BY_NUMPY[_entry.numpy] = _entry
