@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from . import write
@@ -77,6 +78,8 @@ def document(entry: Entry) -> str:
     if said := formula(entry):
         lines += ["", f"Cotangents: {said}."]
     lines += ["", f"Keeps for its gradient: {kept_names(entry)}."]
+    if domain_names(entry):
+        lines += [f"Domain: {domain_names(entry)}."]
     if entry.conventions:
         lines += [f"Convention: {entry.conventions}."]
     code, shown = example(entry)
@@ -129,6 +132,17 @@ def kept_names(entry: Entry) -> str:
     return ", ".join("its result" if n == "out" else n for n in names) or "nothing"
 
 
+def domain_names(entry: Entry) -> str:
+    """Where an entry is real and differentiable, in words; nothing where that is everywhere."""
+    found = []
+    for name, intervals in zip(entry.operands, getattr(entry, "domain", ()), strict=False):
+        (low, _), (_, high) = intervals[0], intervals[-1]
+        found += [f"{name} != {end:g}" for _, end in intervals[:-1]]
+        if (low, high) != (-inf, inf):
+            found.append((f"{low:g} < " if low > -inf else "") + name + (f" < {high:g}" if high < inf else ""))
+    return ", ".join(found)
+
+
 def _method(entry: Entry) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return entry(self, *args, **kwargs)
@@ -148,7 +162,7 @@ def _method(entry: Entry) -> Callable[..., Any]:
     return method
 
 
-def _inplace_method(entry: Elementwise) -> Callable[..., Any]:
+def _inplace_method(entry: Entry) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return write.apply(entry, self, (self, *args), **kwargs)
 
@@ -164,7 +178,7 @@ def _install() -> None:
     for name, entry in OPS.items():
         if entry.method and not hasattr(Tensor, name):
             setattr(Tensor, name, _method(entry))
-        if isinstance(entry, Elementwise) and entry.differentiable and name != "where":
+        if entry.inplace:
             setattr(Tensor, f"{name}_", _inplace_method(entry))
 
 

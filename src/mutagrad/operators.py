@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from .ops import OPS
 from .record import place_of
 
 add, subtract, multiply, divide, power = (OPS[n] for n in ("add", "subtract", "multiply", "divide", "power"))
+floor_divide, remainder = OPS["floor_divide"], OPS["remainder"]
 
 
 def _operator(entry: Any) -> Callable[[Any, Any], Any]:
@@ -93,6 +95,8 @@ class Operators(TensorState):
     __sub__, __rsub__, __isub__ = _operator(subtract), _reflected(subtract), _augmented(subtract)
     __mul__, __rmul__, __imul__ = _operator(multiply), _reflected(multiply), _augmented(multiply)
     __truediv__, __rtruediv__, __itruediv__ = _operator(divide), _reflected(divide), _augmented(divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = (f(floor_divide) for f in (_operator, _reflected, _augmented))
+    __mod__, __rmod__, __imod__ = _operator(remainder), _reflected(remainder), _augmented(remainder)
     __rpow__, __ipow__ = _reflected(power), _augmented(power)
     __lt__, __le__ = _operator(OPS["less"]), _operator(OPS["less_equal"])
     __gt__, __ge__ = _operator(OPS["greater"]), _operator(OPS["greater_equal"])
@@ -102,6 +106,12 @@ class Operators(TensorState):
         if type(other) in (int, float) and other == 2:
             return _square(self)
         return _power(self, other)
+
+    def __divmod__(self, other: Any) -> Any:
+        return (self // other, self % other) if isinstance(other, KNOWN) else NotImplemented
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return (other // self, other % self) if isinstance(other, KNOWN) else NotImplemented
 
     def __matmul__(self, other: Any) -> Any:
         return OPS["matmul"](self, other)
@@ -189,6 +199,26 @@ class Operators(TensorState):
     def __complex__(self) -> complex:
         self._cut("complex()")
         return complex(self.item())
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return OPS["round"](self, ndigits) if ndigits is not None else round(self._one("round"))
+
+    def __floor__(self) -> int:
+        return math.floor(self._one("floor"))
+
+    def __ceil__(self) -> int:
+        return math.ceil(self._one("ceil"))
+
+    def __trunc__(self) -> int:
+        return math.trunc(self._one("trunc"))
+
+    def _one(self, op: str) -> Any:
+        """The one element, of which Python makes an integer."""
+        if self.size != 1:
+            raise ShapeError(
+                f"{op}(): Python makes an integer of one element, this tensor has shape {self.shape}; use .{op}()."
+            )
+        return self.item()
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.size != 1:

@@ -39,6 +39,8 @@ def array_ufunc(ufunc: Any, method: str, inputs: Any, out: Any, where: Any, kwar
                 )
             return ufunc(*map(_plain, inputs), out=target, where=_plain(where))
         return write.apply(entry, target, inputs, f"{name}(out=)", where)
+    if ufunc is np.divmod and method == "__call__" and out is None and where is True and not kwargs:
+        return OPS["floor_divide"](*inputs), OPS["remainder"](*inputs)
     if method == "reduce" and (found := _REDUCE.get(ufunc)) is not None:
         return _reduce(found, name, inputs, out, where, kwargs)
     if method == "accumulate" and (found := _ACCUMULATE.get(ufunc)) is not None and out is None:

@@ -67,10 +67,11 @@ def arrays(
 def operands(draw: Any, entry: Elementwise, shape: tuple[int, ...], dtype: Any = np.float64) -> list[np.ndarray]:
     """Arguments of an elementwise entry inside its domain, in any layout."""
     found = []
-    for name, (low, high) in zip(entry.operands, entry.domain, strict=True):
+    for name, intervals in zip(entry.operands, entry.sample, strict=True):
         if name in entry.masks:
             found.append(draw(arrays(shape)) > 0)
         else:
+            low, high = draw(st.sampled_from(intervals))
             found.append(draw(arrays(shape, max(low, -3.0), min(high, 3.0), dtype)))
     return found
 

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from . import contraction, elementwise, indexing, joining, movement, reduction
+from . import contraction, elementwise, indexing, joining, movement, reduction, rounding
 from .entry import Composite, Elementwise, Entry, Plan, Reduction, Structural, recorders
 
 __all__ = [
     "BY_NUMPY", "OPS", "Composite", "Elementwise", "Entry", "Plan", "Reduction", "Structural", "recorders",
 ]  # fmt: skip
 
-_ALL: dict[str, Entry] = {
-    **elementwise.TABLE, **reduction.TABLE, **movement.TABLE, **joining.TABLE, **indexing.TABLE,
-    **contraction.TABLE,
-}  # fmt: skip
+_SHEETS = (elementwise, rounding, reduction, movement, joining, indexing, contraction)
+_ALL: dict[str, Entry] = {name: entry for sheet in _SHEETS for name, entry in sheet.TABLE.items()}
 
 # Public ops by every public name.
 OPS: dict[str, Any] = {}

@@ -55,6 +55,8 @@ class Entry:
         What holds at corners, for the reference row.
     example : (str, str)
         An expression and what it shows, for the docstring; where absent one is made from the operands.
+    inplace : bool
+        The result can take the first operand's place, so there is a method `name_`. An elementwise op knows.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Entry:
         example: tuple[str, str] = ("", ""),
         method: bool = True,
         private: bool = False,
+        inplace: bool = False,
     ) -> None:
         self.call, self.doc = call, doc
         self.name, self.public = parse(call)
@@ -85,7 +88,7 @@ class Entry:
         self.ufunc, self.numpy = ufunc, numpy or ufunc
         self.aliases = tuple(aliases)
         self.conventions = conventions
-        self.example, self.method, self.private = example, method, private
+        self.example, self.method, self.private, self.inplace = example, method, private, inplace
 
     differentiable = True
 
@@ -167,8 +170,11 @@ class Elementwise(Entry):
         The operands that are conditions.
     like : ufunc
         Whose dtype rule the op follows, where it is no ufunc itself.
-    domain : (low, high) or one such pair an operand
-        Where the op is defined and smooth enough for finite differences; tests sample there.
+    domain : (low, high), or for each operand one or several such pairs
+        The open intervals where the op is real and differentiable; the whole line where nothing is said.
+    sample : like `domain`
+        Where tests take their points: the domain without its edges, unless overflow, conditioning or kinks ask
+        for less.
     special : dict
         Values at special points.
     python : callable
@@ -194,6 +200,7 @@ class Elementwise(Entry):
         masks: Sequence[str] = (),
         differentiable: bool = True,
         domain: Any = (-math.inf, math.inf),
+        sample: Any = None,
         special: dict[float, float] | None = None,
         cost: int = 1,
         python: Callable[..., float] | None = None,
@@ -207,7 +214,12 @@ class Elementwise(Entry):
         self.like = like if like is not None else self.ufunc
         assert not {"g", "out"} & set(operands), "g and out are the cotangent and the result"
         self.differentiable, self.masks = differentiable, tuple(masks)
-        self.domain = domain if isinstance(domain[0], tuple) else (domain,) * len(operands)
+        self.domain = _intervals(domain, len(operands))
+        edge = 0.1
+        inner = tuple(tuple((low + edge, high - edge) for low, high in each) for each in self.domain)
+        self.sample = inner if sample is None else _intervals(sample, len(operands))
+        # A condition's place is not taken by a result, nor a number's by a truth value.
+        self.inplace = operands[0] not in self.masks and any(t.endswith("->d") for t in getattr(self.like, "types", ()))
         self.special = special or {}
         self.cost, self.python = cost, python
         # None stands for "no default": an argument passed as None takes the default where there is one.
@@ -274,6 +286,12 @@ class Elementwise(Entry):
 
 def _call_by_name(function: Callable[..., Any], values: dict[str, Any]) -> Any:
     return function(*(values[p] for p in inspect.signature(function).parameters))
+
+
+def _intervals(given: Any, count: int) -> tuple[tuple[tuple[float, float], ...], ...]:
+    """The intervals of each operand, from one interval for all of them, or one or several for each."""
+    each = given if isinstance(given[0], tuple) else (given,) * count
+    return tuple(e if isinstance(e[0], tuple) else (e,) for e in each)
 
 
 class Reduction(Entry):
