@@ -217,7 +217,7 @@ def _pull_reduction(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, 
     if sweep.graph:
         args = []
         for name, k in zip(plan.keep, kept, strict=True):
-            if name == "x":
+            if name in plan.entry.operands:
                 args.append(_kept_tensor(node, 0, k, inputs))
             elif name == "out":
                 args.append(OPS["reshape"](_kept_tensor(node, -1, k, inputs), full))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import contraction, elementwise, indexing, movement, reduction
+from . import contraction, elementwise, indexing, movement, norms, reduction, statistics
 from .entry import Composite, Elementwise, Entry, Plan, Reduction, Structural, recorders
 
 __all__ = [
@@ -12,7 +12,8 @@ __all__ = [
 ]  # fmt: skip
 
 _ALL: dict[str, Entry] = {
-    **elementwise.TABLE, **reduction.TABLE, **movement.TABLE, **indexing.TABLE, **contraction.TABLE
+    **elementwise.TABLE, **reduction.TABLE, **norms.TABLE, **statistics.TABLE, **movement.TABLE, **indexing.TABLE,
+    **contraction.TABLE,
 }  # fmt: skip
 
 # Public ops by every public name.
@@ -22,5 +23,4 @@ BY_NUMPY: dict[Any, Entry] = {}
 for _entry in _ALL.values():
     if not _entry.private:
         OPS |= dict.fromkeys((_entry.name, *_entry.aliases), _entry)
-        if _entry.numpy is not None:
-            BY_NUMPY[_entry.numpy] = _entry
+        BY_NUMPY |= {called: _entry for called in (_entry.numpy, *_entry.also) if called is not None}
