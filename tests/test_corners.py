@@ -160,8 +160,7 @@ def test_integers_are_clipped_as_integers():
 
 def test_numpys_positional_arguments_are_numpys():
     x = mg.ones((2, 3))
-    with pytest.raises(mg.DTypeError, match="dtype"):
-        np.sum(x, 0, np.float32)
+    assert np.sum(x, 0, np.float32).dtype == np.float32
     out = mg.zeros(3)
     np.max(x, 0, out)
     np.testing.assert_array_equal(out.numpy(), [1, 1, 1])

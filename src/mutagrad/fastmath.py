@@ -154,5 +154,5 @@ def recurrence(out, a, b):
         y = b[row, 0]
         out[row, 0] = y
         for i in range(1, out.shape[1]):
-            y = a[row, i] * y + b[row, i]
+            y = (a[row, i] * y if y != 0 else y) + b[row, i]
             out[row, i] = y

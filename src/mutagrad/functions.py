@@ -59,6 +59,7 @@ STATIC = {
     "dtype": "floating dtype, computed in",
     "keepdims": "bool",
     "where": "mask, array or tensor",
+    "initial": "number or scalar tensor",
 }
 
 
@@ -144,8 +145,10 @@ def domain_names(entry: Entry) -> str:
 
 
 def _method(entry: Entry) -> Callable[..., Any]:
+    call = entry if isinstance(entry, Elementwise) else function_of(entry)
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return entry(self, *args, **kwargs)
+        return call(self, *args, **kwargs)
 
     if entry.name in ("reshape", "transpose", "squeeze", "flip"):
 

@@ -187,27 +187,6 @@ def operands_of(entry: Elementwise, args: Sequence[Any], kwargs: dict[str, Any],
     return operands, resolve(entry, tuple(specs))
 
 
-def axes_of(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """Normalised axes, checked."""
-    if axis is None:
-        return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    axes = []
-    for a in given:
-        try:
-            a = a.__index__()
-        except (AttributeError, TypeError):
-            raise DTypeError(f"{name}: axis must be an integer or a tuple of them, got {describe(a)}.") from None
-        if ndim == 0 and a in (0, -1):  # as NumPy reduces a number
-            continue
-        if not -ndim <= a < ndim:
-            raise RangeError(f"{name}: axis {a} is out of range for {ndim} dimension{'s' * (ndim != 1)}.")
-        axes.append(a % ndim)
-    if len(set(axes)) != len(axes):
-        raise ShapeError(f"{name}: axis {axis} names one axis twice.")
-    return tuple(sorted(axes))
-
-
 def static(value: Any) -> Any:
     """A static parameter without tensors: arrays and lists are copied, so they cannot change under the node."""
     if isinstance(value, TensorState):

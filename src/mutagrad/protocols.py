@@ -14,7 +14,7 @@ from .errors import DTypeError, describe
 from .modes import recording
 from .node import TensorState, node_of
 from .operands import dtype_of, raw, shape_of
-from .ops import BY_NUMPY, OPS
+from .ops import BY_NUMPY
 
 
 def array_ufunc(ufunc: Any, method: str, inputs: Any, out: Any, where: Any, kwargs: Any) -> Any:
@@ -40,14 +40,17 @@ def array_ufunc(ufunc: Any, method: str, inputs: Any, out: Any, where: Any, kwar
             return ufunc(*map(_plain, inputs), out=target, where=_plain(where))
         return write.apply(entry, target, inputs, f"{name}(out=)", where)
     if ufunc is np.divmod and method == "__call__" and out is None and where is True and not kwargs:
-        return OPS["floor_divide"](*inputs), OPS["remainder"](*inputs)
-    if method == "reduce" and (found := _REDUCE.get(ufunc)) is not None:
-        return _reduce(found, name, inputs, out, where, kwargs)
-    if method == "accumulate" and (found := _ACCUMULATE.get(ufunc)) is not None and out is None:
-        return OPS[found](inputs[0], axis=inputs[1] if len(inputs) > 1 else kwargs.get("axis", 0))
+        return BY_NUMPY[np.floor_divide](*inputs), BY_NUMPY[np.remainder](*inputs)
     if method == "outer" and entry is not None and out is None and not kwargs:
         x, y = inputs
-        return entry(OPS["reshape"](x, (*np.shape(x), *[1] * len(np.shape(y)))), y)
+        return entry(BY_NUMPY[np.reshape](x, (*np.shape(x), *[1] * len(np.shape(y)))), y)
+    found = BY_NUMPY.get(getattr(ufunc, method)) if method in ("reduce", "accumulate") else None
+    if found is not None:
+        given = {k: v for k, v in kwargs.items() if v is not np._NoValue and (v is not None or k == "axis")}
+        given = {"axis": 0} | given | ({} if where is True else {"where": where})
+        if out is not None:
+            return write.into(found, out[0], inputs, given, f"{name}.{method}(out=)")
+        return found(*inputs, **given)
     if method == "at" and isinstance(inputs[0], TensorState):
         if ufunc is np.add:
             index.add_at(*inputs)
@@ -66,24 +69,6 @@ def array_ufunc(ufunc: Any, method: str, inputs: Any, out: Any, where: Any, kwar
     if isinstance(values, tuple):
         return tuple(record.new(np.asarray(v)) for v in values)
     return record.new(np.asarray(values))
-
-
-_REDUCE = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}
-_ACCUMULATE = {np.add: "cumsum", np.multiply: "cumprod"}
-
-
-def _reduce(entry: str, name: str, inputs: Any, out: Any, where: Any, kwargs: Any) -> Any:
-    given = {k: v for k, v in kwargs.items() if v is not None and v is not np._NoValue}
-    axis = given.pop("axis", 0) if "axis" in kwargs else 0
-    if "axis" in kwargs and kwargs["axis"] is None:
-        axis = None
-    keepdims = given.pop("keepdims", False)
-    if given or where is not True or len(inputs) > 1:
-        extra = ", ".join([*given, *(["where"] if where is not True else [])]) or "a second argument"
-        raise DTypeError(f"np.{name}.reduce with {extra} is not supported on tensors; use mg.{entry}.")
-    if out is not None:
-        return write.apply(OPS[entry], out[0], inputs, f"{name}.reduce(out=)", axis=axis, keepdims=keepdims)
-    return OPS[entry](inputs[0], axis=axis, keepdims=keepdims)
 
 
 def _plain(value: Any) -> Any:
@@ -168,14 +153,6 @@ def _like(make: Callable[..., np.ndarray]) -> Callable[..., Any]:
     return function
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """`np.linalg.norm` where it is the Euclidean norm."""
-    vector = isinstance(axis, int) or (axis is None and len(shape_of(x)) == 1)
-    if not (ord is None or (ord == 2 and vector) or (ord == "fro" and not vector)):
-        raise DTypeError(f"np.linalg.norm with ord={ord!r} is not supported on tensors; the Euclidean norm is.")
-    return OPS["norm"](x, axis=axis, keepdims=keepdims)
-
-
 def _value(function: Callable[..., Any]) -> Callable[..., Any]:
     def value(*args: Any, **kwargs: Any) -> Any:
         return function(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
@@ -187,7 +164,6 @@ def _value(function: Callable[..., Any]) -> Callable[..., Any]:
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.shape: shape_of,
     np.ndim: lambda a: len(shape_of(a)),
-    np.linalg.norm: _norm,
     np.size: lambda a, axis=None: int(np.prod(shape_of(a))) if axis is None else shape_of(a)[axis],
     np.copyto: lambda dst, src, casting="same_kind", where=True: write.copyto(dst, src, where),
     np.zeros_like: _like(np.zeros_like),

@@ -20,7 +20,6 @@ from .node import Node, Place, TensorState, born, kind_of, node_of
 from .operands import (
     array_of,
     as_array,
-    axes_of,
     bind,
     broadcast,
     cast,
@@ -37,6 +36,7 @@ from .ops import Composite, Elementwise, Plan, Reduction, Structural, recorders
 from .ops.elementwise import positive
 from .ops.entry import Contraction, Indexing, Movement
 from .ops.movement import astype
+from .ops.reduction import axes_of, chosen, merged
 from .run import FLOATS
 
 # The class of tensors; set by `tensors`, which stands below.
@@ -229,8 +229,47 @@ def _by_numpy(
         raise in_words(entry, operands, error) from None
 
 
-def reduction(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Run and record a reduction."""
+_AXIS, _KEEPDIMS = frozenset(("axis", "keepdims")), frozenset(("keepdims",))
+
+
+def reduction(entry: Reduction, *args: Any, **kwargs: Any) -> Any:
+    """Run and record a reduction; a mask and an initial value become ops before and after it."""
+    if args and len(args) <= 2 and kwargs.keys() <= (_AXIS if len(args) == 1 else _KEEPDIMS):
+        return _reduced(entry, *args, **kwargs)
+    bound = bind(entry, args, kwargs)
+    x = operand(bound.pop(entry.operands[0]), entry.name)
+    axis, keepdims = bound.pop("axis"), bound.pop("keepdims")
+    given = {p: v for p, v in bound.items() if v is not entry.signature.parameters[p].default}
+    if given.get("dtype") is not None:
+        x = astype(x, given["dtype"])
+    values = as_array(x)
+    if values.dtype.kind in "iub" and entry.like is not None and "dtype" not in given:
+        x = astype(x, np.float64)
+    elif values.dtype not in FLOATS:
+        return _reduced_by_numpy(entry, values, axis, keepdims, {p: raw(v) for p, v in given.items()})
+    initial, where = given.get("initial"), given.get("where", True)
+    if where is not True:
+        if entry.masked is not None:
+            return entry.masked(x, axis, keepdims, where)
+        if initial is None and not entry.empty:
+            raise ShapeError(f"{entry.name}: where= needs initial=, the result where no element is left.")
+        x = chosen(entry.name, x, where, entry.init)
+    if initial is None:
+        return _reduced(entry, x, axis, keepdims)
+    return merged(entry.name, entry.merge, _reduced(entry, x, axis, keepdims, empty=True), initial)
+
+
+def _reduced_by_numpy(entry: Reduction, value: np.ndarray, axis: Any, keepdims: bool, given: dict[str, Any]) -> Any:
+    """Integers and half precision: values only, by NumPy's own function."""
+    axes = axes_of(axis, value.ndim, entry.name)
+    try:
+        return new(np.asarray(entry.numpy(value, axis=axes, keepdims=bool(keepdims), **given)))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise in_words(entry, [value], error) from None
+
+
+def _reduced(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False, empty: bool = False) -> Any:
+    """Reduce all elements; `empty` says that there may be none."""
     x = operand(x, entry.name)
     recorded = recording.get() and isinstance(x, TensorState)
     at = site(2)
@@ -238,13 +277,12 @@ def reduction(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False
         value = as_array(x)
         axes = axes_of(axis, value.ndim, entry.name)
         count = math.prod([value.shape[a] for a in axes])
-        if count == 0 and not entry.empty:
+        if count == 0 and not (entry.empty or empty):
             raise ShapeError(f"{entry.name}: an empty array, shape {value.shape}, has none along axis {axis}.")
         if value.dtype not in FLOATS:
-            if entry.like is not None and value.dtype.kind in "iub":
-                value = value.astype(np.float64)
-            else:
-                return new(np.asarray(entry.numpy(value, axis=axes, keepdims=bool(keepdims))))
+            if entry.like is None or value.dtype.kind not in "iub":
+                return _reduced_by_numpy(entry, value, axes, keepdims, {})
+            value = value.astype(np.float64)
         dtype = value.dtype
         out = run.reduce(entry, value, axes)
         if keepdims:
@@ -256,7 +294,7 @@ def reduction(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False
             full = tuple([1 if a in axes else n for a, n in enumerate(value.shape)])
             aux = {}
             if entry.aux is not None:
-                aux = entry.aux(value, np.asarray(raw(made)).reshape(full), axes)
+                aux = entry.aux(value, as_array(made).reshape(full), axes)
             held = {"n": float(count), **aux}
             kept = tuple(
                 [held[k] if k in held else keep(made) if k == "out" else keep_operand(x, value) for k in plan.keep]
@@ -303,7 +341,7 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
                 return view_of(operands[0], base.view())
             if seen.base is not None and (seen is base or seen.base is base or seen.base is base.base):
                 return view_of(operands[0], seen)
-    with lock:
+    with lock, np.errstate(all="ignore"):  # what overflows or is nan is so silently, as in the kernels
         nodes = nodes_of(operands) if recording.get() and entry.differentiable else None
         values = [as_array(a) for a in operands]
         try:

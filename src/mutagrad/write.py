@@ -215,11 +215,11 @@ def _beside(
 
         def safe(a: Any) -> Any:
             if isinstance(a, list | tuple):
-                return [safe(b) for b in a]
+                return type(a)(map(safe, a))
             near = isinstance(a, TensorState) and a._place is not None and a._place.buffer is buffer
             return _shadow(a, copies) if near and entry.differentiable else a
 
-        computed = entry(*map(safe, args), **params)
+        computed = entry(*map(safe, args), **{name: safe(value) for name, value in params.items()})
         if where is not True:
             computed = select(where, computed, _shadow(target, copies))
         # A ufunc's output may be wider than its inputs; what other functions compute must fit as it is.
@@ -358,7 +358,7 @@ def overwrite(op: str, target: Any, value: Any) -> Any:
 
 def into(entry: Entry, target: Any, args: Sequence[Any], kwargs: dict[str, Any], op: str) -> Any:
     """`apply` with arguments as a NumPy function got them."""
-    if entry.variadic:
+    if not isinstance(entry, Elementwise):
         return _beside(entry, target, args, kwargs, op, site(2))
     bound = bind(entry, tuple(args), kwargs)
     return apply(entry, target, [bound.pop(o) for o in entry.operands], op, **bound)

@@ -49,6 +49,8 @@ class Entry:
         an argument that is a sequence of tensors.
     ufunc, numpy : callable
         What NumPy calls this op: a ufunc, or a function. The reference of the tests.
+    also : sequence of callable
+        What else NumPy calls it: `np.add.reduce` of the sum.
     aliases : sequence of str
         Further public names.
     conventions : str
@@ -67,6 +69,7 @@ class Entry:
         operands: Sequence[str] = (),
         ufunc: Any = None,
         numpy: Any = None,
+        also: Sequence[Any] = (),
         aliases: Sequence[str] = (),
         conventions: str = "",
         example: tuple[str, str] = ("", ""),
@@ -85,7 +88,7 @@ class Entry:
         first = self.signature.parameters[self.operands[0]]
         self.sequence = self.variadic and first.kind is not inspect.Parameter.VAR_POSITIONAL
         self.params = tuple(p for p in self.signature.parameters if p not in self.operands)
-        self.ufunc, self.numpy = ufunc, numpy or ufunc
+        self.ufunc, self.numpy, self.also = ufunc, numpy or ufunc, tuple(also)
         self.aliases = tuple(aliases)
         self.conventions = conventions
         self.example, self.method, self.private, self.inplace = example, method, private, inplace
@@ -302,13 +305,18 @@ class Reduction(Entry):
     combine : callable
         `combine(acc, x)` gives the next accumulator, written with ops.
     init : float
-        The first accumulator.
+        The first accumulator, and what stands for an element that `where` masks out.
     finish : callable
         `finish(acc, n)` gives the result; `n` is the number of elements combined.
     partial : callable
-        The partial by one element, of `x`, `out`, `n` and auxiliary values by name.
+        The partial by one element, of the operand, `out`, `n` and auxiliary values by name.
+    merge : Elementwise
+        Merges `initial` with the result.
+    masked : callable
+        `masked(operand, axis, keepdims, where)`, written with ops, where masking elements out changes more
+        than the elements.
     aux : callable
-        `aux(x, out)` on arrays, `out` with reduced axes kept: a dict of auxiliary values that the
+        `aux(x, out, axes)` on arrays, `out` with reduced axes kept: a dict of auxiliary values that the
         derivative keeps instead of its inputs.
     squared : callable
         The partial of the op's square, where that is smooth at a point where the op is not.
@@ -325,6 +333,8 @@ class Reduction(Entry):
         init: float,
         partial: Callable[..., Any],
         finish: Callable[..., Any] | None = None,
+        merge: Elementwise | None = None,
+        masked: Callable[..., Any] | None = None,
         aux: Callable[..., dict[str, Any]] | None = None,
         additive: bool = False,
         empty: bool = True,
@@ -335,6 +345,7 @@ class Reduction(Entry):
         super().__init__(call, doc, **common)
         self.squared = squared
         self.init, self.additive, self.empty, self.aux, self.like = init, additive, empty, aux, like
+        self.merge, self.masked = merge, masked
         acc, x, n = expr.name("acc"), expr.name("x"), expr.name("n")
         self.combine = expr.lift(combine(acc, x))
         self.finish = acc if finish is None else expr.lift(finish(acc, n))
