@@ -91,6 +91,9 @@ def test_what_does_not_fit_is_said():
         (lambda: mg.sum(M23, axis=2), mg.RangeError, "axis 2 is out of range"),
         (lambda: mg.sum(M23, 0, axis=0), mg.DTypeError, "multiple values"),
         (lambda: mg.max(M23, dtype=float), mg.DTypeError, "dtype"),
+        (lambda: mg.sum(M23, dtype=complex), mg.DTypeError, "complex numbers"),
+        (lambda: mg.std(M23, dtype=complex), mg.DTypeError, "complex numbers"),
+        (lambda: mg.cumsum(M23, dtype=complex), mg.DTypeError, "complex numbers"),
         (lambda: mg.norm(T234, 1), mg.ShapeError, "one or two axes"),
         (lambda: mg.norm(M23, 2), mg.DTypeError, "ord=2 of a matrix"),
         (lambda: mg.norm(M23, "fro", 0), mg.DTypeError, "ord='fro' of a vector"),
@@ -188,7 +191,8 @@ def test_results_are_written_under_the_contract(name):
     # Into the operand's own memory: it is read as it was.
     x, copy = leaf(M34), leaf(M34)
     t, u = x * 1.0, copy * 1.0
-    function(t, *more, axis=1, out=t[:, 0] if value.ndim == 1 else t)
+    named = {"q": more[0]} if more else {}
+    function(a=t, **named, axis=1, out=t[:, 0] if value.ndim == 1 else t)
     u = u if value.ndim == 1 else u * 0.0
     result = entry(copy * 1.0, *more, axis=1)
     if value.ndim == 1:
@@ -207,6 +211,16 @@ def test_masked_write_of_a_reduction_masks_the_operand():
     np.testing.assert_allclose(out.numpy(), M23.sum(axis=1, where=MASK))
     out.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), MASK)
+
+
+def test_an_initial_value_in_the_targets_own_memory_is_read_as_it_was():
+    x, y = leaf(M23), leaf([2.0, 5.0])
+    t = y * 1.0
+    mg.prod(x, axis=1, initial=t[0], out=t)
+    np.testing.assert_allclose(t.numpy(), 2 * M23.prod(axis=1))
+    t.sum().backward()
+    np.testing.assert_allclose(y.grad.numpy(), [M23.prod(axis=1).sum(), 0])
+    np.testing.assert_allclose(x.grad.numpy(), 2 * M23.prod(axis=1, keepdims=True) / M23)
 
 
 @pytest.mark.parametrize("name", ["prod", "norm", "cumprod"])
@@ -277,6 +291,7 @@ def test_products_do_not_multiply_zero_by_nan():
         x = np.array([2.0, 3.0, bad])
         np.testing.assert_array_equal(mg.grad(lambda a: mg.cumprod(a)[0])(x), [1, 0, 0])
         np.testing.assert_array_equal(mg.grad(lambda a: mg.cumprod(a)[:2].sum())(x), [4, 2, 0])
+        np.testing.assert_array_equal(mg.grad(lambda a: mg.cumprod(a)[0])(np.append(x, 4.0)), [1, 0, 0, 0])
         rows = np.array([[2.0, 3.0], [bad, 0.0]])
         np.testing.assert_array_equal(mg.grad(lambda a: mg.prod(a, axis=1)[0])(rows), [[3, 2], [0, 0]])
         second = mg.jacobian(mg.grad(lambda a: mg.cumprod(a)[1]))(x)
@@ -339,5 +354,6 @@ def test_single_precision_stays_so():
         assert getattr(mg, name)(x).dtype == np.float32, name
     for name in ("quantile", "nanquantile"):
         assert getattr(mg, name)(x, 0.3).dtype == np.float32
-        assert getattr(mg, name)(x, [0.3]).dtype == np.float64
+        for q in ([0.3], np.float64(0.3)):
+            assert getattr(mg, name)(x, q).dtype == getattr(np, name)(x, q).dtype == np.float64
     assert mg.norm(x[0], 3).dtype == mg.norm(x, 1).dtype == mg.std(x, where=x > 0).dtype == np.float32

@@ -145,10 +145,13 @@ def domain_names(entry: Entry) -> str:
 
 
 def _method(entry: Entry) -> Callable[..., Any]:
-    call = entry if isinstance(entry, Elementwise) else function_of(entry)
+    function = function_of(entry)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return call(self, *args, **kwargs)
+        # Only the function knows of `out`, which stands behind another argument or has its name.
+        if len(args) > 1 or "out" in kwargs:
+            return function(self, *args, **kwargs)
+        return entry(self, *args, **kwargs)
 
     if entry.name in ("reshape", "transpose", "squeeze", "flip"):
 

@@ -23,6 +23,7 @@ from .operands import (
     bind,
     broadcast,
     cast,
+    check_dtype,
     dtype_of,
     in_words,
     operand,
@@ -353,6 +354,8 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
             raise in_words(entry, operands, error) from None
         value, aux = value if isinstance(value, tuple) else (value, {})
         value = np.asarray(value)
+        if value.dtype not in FLOATS:
+            check_dtype(value.dtype, entry.name)  # a parameter may have asked for another
         if any(value is v or (value.base is not None and np.may_share_memory(value, v)) for v in values):
             # NumPy gave a raw array or an operand back, or a view of one: the result has memory of its own.
             value = value.copy()

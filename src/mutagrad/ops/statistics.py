@@ -224,7 +224,7 @@ def _quantile(name: str, per: int, skip: bool) -> Callable[..., Any]:
         if getattr(q, "requires_grad", False):
             raise DTypeError(f"{name}: q must be constant, there is no derivative by it; pass q.detach().")
         a = tensor(a)
-        weak = isinstance(q, int | float) and a.dtype.kind == "f"
+        weak = type(q) in (int, float) and a.dtype.kind == "f"
         q = np.true_divide(q.numpy() if hasattr(q, "requires_grad") else q, per)
         ordered = _Ordered(name, a, axis, skip)
         if len(ordered.values) == 0:
