@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import mutagrad as mg
-from mutagrad.functions import kept_names
+from mutagrad.functions import domain_names, kept_names
 from mutagrad.ops import OPS, Entry
 from mutagrad.ops.entry import NO_DERIVATIVE
 
@@ -26,14 +26,14 @@ def _row(entry: Entry) -> list[str]:
     if not hasattr(mg.Tensor, entry.name):
         doc += "; no method"
     if entry.conventions == NO_DERIVATIVE:
-        return [", ".join(names), doc, "not differentiable", ""]
-    return [", ".join(names), doc, kept_names(entry), _cell(entry.conventions)]
+        return [", ".join(names), doc, "not differentiable", "", ""]
+    return [", ".join(names), doc, kept_names(entry), domain_names(entry), _cell(entry.conventions)]
 
 
 def reference() -> str:
     """The table in Markdown, an op a row, in the order of the rule sheets."""
     entries = {id(entry): entry for entry in OPS.values()}.values()
-    rows = [["op", "gives", "keeps", "at corners"], ["---"] * 4, *map(_row, entries)]
+    rows = [["op", "gives", "keeps", "domain", "at corners"], ["---"] * 5, *map(_row, entries)]
     return "".join(f"| {' | '.join(row)} |\n".replace("  ", " ") for row in rows)
 
 

@@ -317,6 +317,42 @@ def test_poison(entry):
     assert swept(False) == swept(True)
 
 
+def edges():
+    for entry in SMOOTH:
+        for k, intervals in enumerate(entry.domain):
+            ends = {e for interval in intervals for e in interval if math.isfinite(e)}
+            yield from (pytest.param(entry, k, e, id=f"{entry.name}-{entry.operands[k]}-{e}") for e in sorted(ends))
+
+
+@pytest.mark.parametrize(("entry", "k", "edge"), list(edges()))
+def test_domains_end_where_a_value_or_a_derivative_is_not_finite(entry, k, edge):
+    args = [edge if i == k else 0.5 for i in range(len(entry.operands))]
+    value, *rest = mg.value_and_grad(entry, range(len(args)))(*args)
+    assert not np.isfinite([value, *rest[0]]).all()
+
+
+@pytest.mark.parametrize("entry", ELEMENTWISE, ids=ids)
+def test_samples_lie_inside_the_domain(entry):
+    for domain, sample in zip(entry.domain, entry.sample, strict=True):
+        for low, high in sample:
+            assert low < high
+            assert any(a <= low and high <= b for a, b in domain)
+
+
+ALIASES = [(e, a) for e in ENTRIES.values() for a in e.aliases if callable(getattr(np, a, None))]
+
+
+@pytest.mark.parametrize(("entry", "alias"), ALIASES, ids=[a for _, a in ALIASES])
+def test_numpys_aliases_are_the_op(entry, alias):
+    args, kwargs = CASES.get(entry.name, [((M23,), {})])[0]
+    if isinstance(entry, Elementwise):
+        args = samples(entry, (3,))
+    got = getattr(np, alias)(*[mg.tensor(a) if isinstance(a, np.ndarray) else a for a in args], **kwargs)
+    assert isinstance(got, mg.Tensor)
+    np.testing.assert_allclose(got.numpy(), getattr(np, alias)(*args, **kwargs), rtol=1e-15)
+    assert getattr(mg, alias) is getattr(mg, entry.name)
+
+
 # Reductions
 
 

@@ -395,7 +395,7 @@ def test_ufunc_protocol():
     np.multiply(x, 2.0, out=z, where=np.array([True, False, True]))
     z.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), [2, 0, 2])
-    np.testing.assert_allclose(np.cbrt(mg.tensor([8.0])).numpy(), [2.0])
+    np.testing.assert_array_equal(np.spacing(mg.tensor([1.0])).numpy(), np.spacing([1.0]))
     fractions, wholes = np.modf(mg.tensor([1.5]))
     assert (fractions.item(), wholes.item()) == (0.5, 1.0)
     refusals = [

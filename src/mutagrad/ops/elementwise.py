@@ -258,24 +258,12 @@ one_minus_square = elementwise(
 )  # fmt: skip
 
 sin = elementwise(
-    "sin(x)",
-    "Sine.",
-    ufunc=np.sin,
-    forward=fastmath.sin,
-    partials=lambda x: cos(x),
-    special={0.0: 0.0},
-    cost=10,
-)
+    "sin(x)", "Sine.", ufunc=np.sin, forward=fastmath.sin, partials=lambda x: cos(x), special={0.0: 0.0}, cost=10,
+)  # fmt: skip
 
 cos: Elementwise = elementwise(
-    "cos(x)",
-    "Cosine.",
-    ufunc=np.cos,
-    forward=fastmath.cos,
-    partials=lambda x: -sin(x),
-    special={0.0: 1.0},
-    cost=10,
-)
+    "cos(x)", "Cosine.", ufunc=np.cos, forward=fastmath.cos, partials=lambda x: -sin(x), special={0.0: 1.0}, cost=10,
+)  # fmt: skip
 
 tan = elementwise(
     "tan(x)", "Tangent.", ufunc=np.tan, forward=fastmath.tan, partials=lambda out: 1 + out * out,
