@@ -25,6 +25,7 @@ SPACE = [((V3, V3), {}), ((some(4, 3), V3), {}), ((V3, some(4, 3)), {}), ((some(
          ((some(3, 4), some(3, 4)), {"axis": 0}), ((some(3, 4), some(4, 3)), {"axisa": 0}),
          ((some(4, 3), some(3, 4)), {"axisb": 0, "axisc": 0}), ((some(3, 2, 4), some(4, 3)), {"axisa": 0, "axisc": 1}),
          ((some(2, 3, 4), some(2, 3, 4)), {"axis": -2}), ((some(4, 3), V3), {"axisc": 0}),
+         ((some(3, 1), some(2, 3, 4)), {"axis": -2}),
          ((some(0, 3), V3), {})]  # fmt: skip
 
 
@@ -45,7 +46,7 @@ CASES = {
     "vecdot": [*pairs([(V3, V3), (M23, V3), (V3, M23), (T234, some(3, 4)), (some(2, 1, 4), some(3, 4)),
                        (some(2, 0), some(0)), (some(2, 1), some(3, 1, 1))]),
                ((M23, some(2, 1)), {"axis": 0}), ((T234, some(1, 3, 1)), {"axis": 1}),
-               ((T234, some(3, 4)), {"axis": -2})],
+               ((T234, some(3, 4)), {"axis": -2}), ((some(4, 1), some(2, 4, 3)), {"axis": -2})],
     "tensordot": [((M23, M34), {"axes": 1}), ((M23, V3), {"axes": 0}), ((T234, some(3, 4, 2)), {}), ((M23, M23), {}),
                   ((M23, some(3, 4, 2)), {"axes": ([1, 0], [0, 2])}),
                   ((T234, some(4, 5, 2)), {"axes": ([0, 2], [2, 0])}),

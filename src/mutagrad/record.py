@@ -256,7 +256,7 @@ def reduction(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False
             full = tuple([1 if a in axes else n for a, n in enumerate(value.shape)])
             aux = {}
             if entry.aux is not None:
-                aux = entry.aux(value, np.asarray(raw(made)).reshape(full), axes)
+                aux = entry.aux(value, np.asarray(raw(made), dtype).reshape(full), axes)
             held = {"n": float(count), **aux}
             kept = tuple(
                 [held[k] if k in held else keep(made) if k == "out" else keep_operand(x, value) for k in plan.keep]
@@ -310,7 +310,8 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
             if entry.kernel is not None:
                 value: Any = run.scan(entry, values)
             else:
-                value = entry.compute(*([values] if entry.sequence else values), **params)
+                with np.errstate(all="ignore"):  # silent, as the kernels are
+                    value = entry.compute(*([values] if entry.sequence else values), **params)
         except (ValueError, TypeError, IndexError, OverflowError) as error:
             raise in_words(entry, operands, error) from None
         value, aux = value if isinstance(value, tuple) else (value, {})

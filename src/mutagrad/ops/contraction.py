@@ -28,11 +28,9 @@ def _moved(x: Any, source: int, destination: int) -> Any:
     return transpose(x, order)
 
 
-def _folded(c: Any, shape: Any) -> Any:
-    """Undo broadcasting where the edge cannot: before axes are moved back."""
-    extra = c.ndim - len(shape)
-    axes = tuple(k for k in range(c.ndim) if k < extra or c.shape[k] != shape[k - extra])
-    return reshape(sum(c, axes), shape) if axes else c
+def _folded(c: Any, ndim: int) -> Any:
+    """Sum over the axes that broadcasting put in front; the edge would not find them once the others are moved."""
+    return sum(c, tuple(range(c.ndim - ndim))) if c.ndim > ndim else c
 
 
 # Products of matrices and along axes
@@ -82,6 +80,13 @@ def _summed(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
     return [int(k) % a_ndim for k in np.atleast_1d(first)], [int(k) % b_ndim for k in np.atleast_1d(second)]
 
 
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    try:
+        return np.tensordot(a, b, axes)
+    except IndexError:
+        raise IndexError(f"axes {axes} are out of range for {a.ndim} and {b.ndim} dimensions") from None
+
+
 def _tensordot_a(g: Any, b: Any, a_shape: Any, axes: Any) -> Any:
     mine, theirs = _summed(axes, len(a_shape), b.ndim)
     return _factor(g, b, len(a_shape), mine, theirs, True)
@@ -95,7 +100,8 @@ def _tensordot_b(g: Any, a: Any, b_shape: Any, axes: Any) -> Any:
 tensordot: Contraction = contraction(
     "tensordot(a, b, axes=2)", "Sum of products over pairs of axes: that many, or two lists of them.",
     example=("mg.tensordot(mg.ones((2, 3)), mg.ones((3, 2)), axes=([1, 0], [0, 1])).item()", "6.0"),
-    operands=("a", "b"), numpy=np.tensordot, adjoints={"a": _tensordot_a, "b": _tensordot_b}, method=False,
+    operands=("a", "b"), numpy=np.tensordot, compute=_tensordot, method=False,
+    adjoints={"a": _tensordot_a, "b": _tensordot_b},
 )  # fmt: skip
 
 
@@ -155,9 +161,7 @@ vdot = contraction(
 
 
 def _vecdot_pull(g: Any, other: Any, shape: Any, axis: int) -> Any:
-    rest = list(shape)
-    rest.append(rest.pop(axis))
-    return _moved(_folded(expand_dims(g, -1) * _moved(other, axis, -1), rest), -1, axis)
+    return _moved(_folded(expand_dims(g, -1) * _moved(other, axis, -1), len(shape)), -1, axis)
 
 
 vecdot = contraction(
@@ -202,16 +206,14 @@ def _in_space(x: Any) -> Any:
 
 def _cross_pull(g: Any, other: Any, shape: Any, axes: Any, first: bool) -> Any:
     mine, theirs, axisc = axes
-    rest = list(shape)
-    rest.append(rest.pop(mine))
     other = _moved(other, theirs, -1)
-    if rest[-1] == other.shape[-1] == 2:
+    if shape[mine] == other.shape[-1] == 2:
         g = concatenate([np.zeros((*g.shape, 2), g.dtype), expand_dims(g, -1)], axis=-1)
     else:
         g = _moved(g, axisc, -1)
     other = _in_space(other)
     made = cross(other, g) if first else cross(g, other)
-    return _moved(_folded(made[..., : rest[-1]], rest), -1, mine)
+    return _moved(_folded(made[..., : shape[mine]], len(shape)), -1, mine)
 
 
 def _cross_a(g: Any, b: Any, a_shape: Any, axisa: int, axisb: int, axisc: int, axis: Any) -> Any:
@@ -357,12 +359,12 @@ def _spelt(arguments: Any) -> tuple[str, Any]:
     """NumPy's other form, operands each followed by its axes in numbers, as subscripts and operands."""
     operands, axes = arguments[: len(arguments) // 2 * 2 : 2], arguments[1::2]
     out = arguments[-1:] if len(arguments) % 2 else ()
-    for each in (*axes, *out):
-        if not isinstance(each, list | tuple) or any(k not in _SPELT for k in each):
-            raise DTypeError(
-                "einsum: expected subscripts as text, or operands each followed by a list of axes numbered "
-                f"from 0 to {len(_LETTERS) - 1}, got {describe(arguments[0])} followed by {each!r}."
-            )
+    if not all(isinstance(each, list | tuple) and all(k in _SPELT for k in each) for each in (*axes, *out)):
+        got = "; ".join(repr(a) if isinstance(a, list | tuple) else describe(a) for a in arguments)
+        raise DTypeError(
+            "einsum: expected subscripts as text, or operands each followed by a list of axes numbered "
+            f"from 0 to {len(_LETTERS) - 1}, got {got}."
+        )
     terms = ["".join(_SPELT[k] for k in each) for each in (*axes, *out)]
     return ",".join(terms[: len(axes)]) + "".join("->" + term for term in terms[len(axes) :]), operands
 
