@@ -207,7 +207,7 @@ def in_words(entry: Entry, operands: Sequence[Any], error: Exception) -> Excepti
         (ValueError, ShapeError),
     ]
     kind = next((ours for theirs, ours in kinds if isinstance(error, theirs)), ShapeError)
-    text = str(error).rstrip(".").removeprefix(f"{entry.name}: ").removeprefix(f"{entry.name}() ")
+    text = " ".join(str(error).split()).rstrip(". ").removeprefix(f"{entry.name}: ").removeprefix(f"{entry.name}() ")
     return kind(word(f"{entry.name}: {text}.", [f"given {said}"] if said else []))
 
 

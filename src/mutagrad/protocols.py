@@ -22,14 +22,15 @@ def array_ufunc(ufunc: Any, method: str, inputs: Any, out: Any, where: Any, kwar
     entry = BY_NUMPY.get(ufunc)
     tracked = any(isinstance(a, TensorState) and node_of(a) is not None for a in inputs) and recording.get()
     if method == "__call__" and entry is not None:
-        if kwargs:
+        unknown = [k for k in kwargs if k not in entry.params]
+        if unknown:
             raise DTypeError(
-                f"np.{name} with {', '.join(kwargs)}= is not supported on tensors; convert with .astype()."
+                f"np.{name} with {', '.join(unknown)}= is not supported on tensors; convert with .astype()."
             )
         if out is None:
             if where is not True:
                 raise DTypeError(f"np.{name} with where= needs out=, whose other elements stay as they are.")
-            return entry(*inputs)
+            return entry(*inputs, **kwargs)
         (target,) = out
         if not isinstance(target, TensorState):
             if tracked:
@@ -37,8 +38,10 @@ def array_ufunc(ufunc: Any, method: str, inputs: Any, out: Any, where: Any, kwar
                     f"np.{name} cannot write a tracked result into a NumPy array, which holds no history; "
                     "wrap it with mg.asarray, or call without out=."
                 )
-            return ufunc(*map(_plain, inputs), out=target, where=_plain(where))
-        return write.apply(entry, target, inputs, f"{name}(out=)", where)
+            if where is not True:
+                kwargs["where"] = _plain(where)
+            return ufunc(*map(_plain, inputs), out=target, **kwargs)
+        return write.apply(entry, target, inputs, f"{name}(out=)", where, **kwargs)
     if ufunc is np.divmod and method == "__call__" and out is None and where is True and not kwargs:
         return BY_NUMPY[np.floor_divide](*inputs), BY_NUMPY[np.remainder](*inputs)
     if method == "outer" and entry is not None and out is None and not kwargs:
@@ -142,8 +145,9 @@ def _named(function: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         return args, dict(kwargs)
     bound = dict(signature.bind(*args, **kwargs).arguments)
     bound.update(bound.pop("kwargs", {}))
-    first = next(iter(signature.parameters))
-    return (bound.pop(first),), bound
+    first, *rest = signature.parameters.values()
+    inward = [p.name for p in rest if p.kind is p.POSITIONAL_ONLY and p.name in bound]
+    return tuple(bound.pop(n) for n in (first.name, *inward)), bound
 
 
 def _like(make: Callable[..., np.ndarray]) -> Callable[..., Any]:

@@ -156,6 +156,9 @@ def _allocate(values: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any
     if regular or len(shape) < 2:
         return np.empty(shape, dtype)
     arrays: list[Any] = [a for a in values if isinstance(a, np.ndarray)]
+    if all(a.shape != shape for a in arrays):
+        # What was stretched from one number is a number by now, and its axes would be missing.
+        arrays[0] = np.broadcast_to(arrays[0], shape)
     flags: list[Any] = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     walk = np.nditer([*arrays, None], ["zerosize_ok"], flags, op_dtypes=[a.dtype for a in arrays] + [dtype])  # type: ignore[arg-type]
     return walk.operands[-1]
