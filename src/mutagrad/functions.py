@@ -106,15 +106,19 @@ def kept_names(entry: Entry) -> str:
         given = {*entry.params, "g", "i", "shapes", "out"} | {f"{o}_shape" for o in entry.operands}
         reads = {r for read in entry.reads.values() for r in read}
         names = [n for n in (*entry.operands, "out") if n in reads & data] + sorted(reads - given - data)
-        names += sorted(reads & {"indices", "key"})
+        names += sorted(reads & {"indices", "key", "condition"})
     else:
         names = [n for n in entry.plan.keep if n != "n"]  # type: ignore[attr-defined]
     return ", ".join("its result" if n == "out" else n for n in names) or "nothing"
 
 
 def _method(entry: Entry) -> Callable[..., Any]:
+    place = list(entry.signature.parameters).index(entry.operands[0])
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return entry(self, *args, **kwargs)
+        if len(args) < place:
+            return entry(*args, **{entry.operands[0]: self}, **kwargs)
+        return entry(*args[:place], self, *args[place:], **kwargs)
 
     if entry.name in ("reshape", "transpose", "squeeze", "flip"):
 

@@ -48,20 +48,22 @@ def _plain_part(part: Any) -> Any:
     if type(part) is int or part is Ellipsis or part is None:
         return part
     if isinstance(part, TensorState):
-        found = raw(part)
-        part = found.copy() if isinstance(found, np.ndarray) else np.asarray(found)
-        return part.item() if part.ndim == 0 and part.dtype.kind in "iu" else part
-    if isinstance(part, slice):
+        # A tensor without axes stands for a number, whose index gives a view; an array's, in NumPy, gives a copy.
+        part = raw(part)
+        if isinstance(part, np.ndarray) and part.ndim == 0:
+            part = part.item()
+    elif isinstance(part, slice):
         ends = part.start, part.stop, part.step
         if all(e is None or type(e) is int for e in ends):
             return part
         return slice(*map(_plain_part, ends))
-    if isinstance(part, list):
+    elif isinstance(part, list | tuple | range):
         made = np.array([_plain_part(p) for p in part])
-        return made.astype(np.intp) if made.size == 0 else made
+        return made.astype(np.intp) if made.size == 0 else _plain_part(made)
     if isinstance(part, np.ndarray):
-        return part.item() if part.ndim == 0 and part.dtype.kind in "iu" else part.copy()
-    return part
+        # Places and offsets are computed with it, which a narrow integer could not hold.
+        return part.astype(np.intp if part.dtype.kind in "iu" else part.dtype)
+    return part if isinstance(part, bool | np.bool_) or not hasattr(part, "__index__") else operator.index(part)
 
 
 def _see(array: np.ndarray, key: Any) -> np.ndarray:

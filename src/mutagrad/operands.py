@@ -209,7 +209,9 @@ def axes_of(axis: Any, ndim: int, name: str) -> tuple[int, ...]:
 
 
 def static(value: Any) -> Any:
-    """A static parameter without tensors: an index array is copied, so it cannot change under the node."""
+    """A static parameter without tensors: an index array or list is copied, so it cannot change under the node."""
+    if type(value) in (list, tuple):
+        return tuple([static(v) for v in value])
     if isinstance(value, TensorState):
         found = raw(value)
         return found.copy() if isinstance(found, np.ndarray) else found
@@ -226,7 +228,7 @@ def in_words(entry: Entry, operands: Sequence[Any], error: Exception) -> Excepti
         (ValueError, ShapeError),
     ]
     kind = next((ours for theirs, ours in kinds if isinstance(error, theirs)), ShapeError)
-    text = str(error).rstrip(".").removeprefix(f"{entry.name}: ").removeprefix(f"{entry.name}() ")
+    text = str(error).rstrip(". ").removeprefix(f"{entry.name}: ").removeprefix(f"{entry.name}() ")
     return kind(word(f"{entry.name}: {text}.", [f"given {said}"] if said else []))
 
 

@@ -107,8 +107,8 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
         raise DTypeError(f"{name} is not supported on tensors; use .numpy() for its value without a gradient.")
     args, kwargs = _named(function, args, kwargs)
     out = kwargs.pop("out", None)
-    kwargs = {_NUMPY_NAMES.get(k, k): v for k, v in kwargs.items() if v is not np._NoValue}
     known = set(entry.signature.parameters)
+    kwargs = {k if k in known else _NUMPY_NAMES.get(k, k): v for k, v in kwargs.items() if v is not np._NoValue}
     for k in [k for k, v in kwargs.items() if k not in known and v is None]:
         del kwargs[k]
     unknown = [k for k in kwargs if k not in known]

@@ -358,7 +358,7 @@ def overwrite(op: str, target: Any, value: Any) -> Any:
 
 def into(entry: Entry, target: Any, args: Sequence[Any], kwargs: dict[str, Any], op: str) -> Any:
     """`apply` with arguments as a NumPy function got them."""
-    if entry.variadic:
+    if entry.variadic or next(iter(entry.signature.parameters)) != entry.operands[0]:
         return _beside(entry, target, args, kwargs, op, site(2))
     bound = bind(entry, tuple(args), kwargs)
     return apply(entry, target, [bound.pop(o) for o in entry.operands], op, **bound)
