@@ -10,7 +10,7 @@ import mutagrad
 
 SOURCE = Path(mutagrad.__file__).parent
 ROOMS = """errors modes expr fastmath ops codegen compile buffers run node operands judge record fast write index
-    backward protocols operators tensors functions creation transforms strategies testing
+    placement backward protocols operators tensors functions creation transforms strategies testing
     __init__ nist __main__""".split()
 OPS = "entry window elementwise movement indexing reduction contraction __init__".split()
 FILES = sorted(SOURCE.rglob("*.py"))

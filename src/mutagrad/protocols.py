@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import index, record, write
+from . import index, placement, record, write
 from .errors import DTypeError, describe
 from .modes import recording
 from .node import TensorState, node_of
@@ -171,7 +171,12 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.ndim: lambda a: len(shape_of(a)),
     np.linalg.norm: _norm,
     np.size: lambda a, axis=None: int(np.prod(shape_of(a))) if axis is None else shape_of(a)[axis],
-    np.copyto: lambda dst, src, casting="same_kind", where=True: write.copyto(dst, src, where),
+    np.put: placement.put,
+    np.put_along_axis: placement.put_along_axis,
+    np.putmask: placement.putmask,
+    np.place: placement.place,
+    np.fill_diagonal: placement.fill_diagonal,
+    np.copyto: placement.copyto,
     np.zeros_like: _like(np.zeros_like),
     np.ones_like: _like(np.ones_like),
     np.empty_like: _like(np.empty_like),
