@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import mutagrad as mg
-from mutagrad.functions import domain_names, kept_names
-from mutagrad.ops import OPS, Entry
+from mutagrad.functions import domain_names, formula, kept_names
+from mutagrad.ops import OPS, Elementwise, Entry, Reduction
 from mutagrad.ops.entry import NO_DERIVATIVE
 
 README = Path(__file__).parents[1] / "README.md"
@@ -26,14 +26,17 @@ def _row(entry: Entry) -> list[str]:
     if not hasattr(mg.Tensor, entry.name):
         doc += "; no method"
     if entry.conventions == NO_DERIVATIVE:
-        return [", ".join(names), doc, "not differentiable", "", ""]
-    return [", ".join(names), doc, kept_names(entry), domain_names(entry), _cell(entry.conventions)]
+        return [", ".join(names), doc, "not differentiable", "", "", ""]
+    said = _cell(formula(entry))
+    if isinstance(entry, Elementwise | Reduction):
+        said = f"`{said}`"
+    return [", ".join(names), doc, said, kept_names(entry), domain_names(entry), _cell(entry.conventions)]
 
 
 def reference() -> str:
     """The table in Markdown, an op a row, in the order of the rule sheets."""
     entries = {id(entry): entry for entry in OPS.values()}.values()
-    rows = [["op", "gives", "keeps", "domain", "at corners"], ["---"] * 5, *map(_row, entries)]
+    rows = [["op", "gives", "cotangents", "keeps", "domain", "at corners"], ["---"] * 6, *map(_row, entries)]
     return "".join(f"| {' | '.join(row)} |\n".replace("  ", " ") for row in rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -111,9 +112,11 @@ _OWN: dict[str, Callable[..., Any]] = {
     "diagonal": lambda x: np.einsum("ii->i", x),
     "logsumexp": lambda x, **axes: np.log(np.sum(np.exp(x), **axes)),
     "norm": lambda x, **axes: np.sqrt(np.sum(np.square(x), **axes)),
+    "erf": lambda x: np.vectorize(math.erf)(x),
     "relu": lambda x: np.where(np.asarray(x) > 0, x, 0.0),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "softmax": _softmax,
+    "softplus": lambda x: np.logaddexp(x, 0.0),
     "tensor": _copy,
 }
 
@@ -126,7 +129,7 @@ def function(name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if "dtype" in kwargs:
             kwargs["dtype"] = _exact(kwargs["dtype"])
-        if name in _OWN and "out" in kwargs:
+        if "out" in kwargs and not isinstance(plain, np.ufunc):
             out = kwargs.pop("out")
             np.copyto(out, plain(*args, **kwargs))
             return out

@@ -1,11 +1,11 @@
 """Programs made from the table: each op's operands and result are written after the op used them."""
 
 import numpy as np
-from scenarios import EITHER, EXACT, M23, M33, N33, X3, X6, scenario
+from scenarios import EITHER, EXACT, M23, M33, N33, X6, scenario
 
 from mutagrad.ops import OPS, Elementwise
 
-OPERANDS = {"x": X3, "y": np.array([0.9, 1.4, 0.5]), "min": np.array([0.5, 0.1, 0.2]), "max": X3[::-1] + 0.2}
+FRACTIONS = np.array([[0.25, 0.4, 0.85], [0.45, 0.7, 0.2], [0.8, 0.35, 0.6]])
 CONDITION = np.array([True, False, True])
 
 # Calls of the ops that are not elementwise, and what they are given.
@@ -30,6 +30,20 @@ CALLS = {
     "matmul": ("xy", lambda op, x, y: op(x, y), [M23, M33]),
     "einsum": ("xy", lambda op, x, y: op("ij,jk->k", x, y), [M23, M33]),
 }
+
+
+def _part(low, high):
+    return max(low, 0.2 if high > 0.4 else -2.5), min(high, 2.0 if low < 1.5 else low + 1.5)
+
+
+def _inside(entry):
+    """Operands of an elementwise op where it is smooth, positive where they can be."""
+    found = {}
+    for k, (name, intervals) in enumerate(zip(entry.operands, entry.sample, strict=True)):
+        low, high = _part(*intervals[-1])
+        if name not in entry.masks:
+            found[name] = low + (high - low) * FRACTIONS[k]
+    return found
 
 
 def _enter(identity, sound, title, program, leaves):
@@ -93,13 +107,15 @@ def _overlapping(entry):
             getattr(xp, entry.name)(*windows, out=t[0:3])
         return t
 
-    _enter(f"{entry.name}.overlap", EITHER, f"out_of_{entry.name}_overlaps_its_operands", program, {"x": X6})
+    low, high = np.max([i[-1][0] for i in entry.sample]), np.min([i[-1][1] for i in entry.sample])
+    memory = np.clip(X6, low, high) if low <= X6.min() and high >= X6.max() else np.linspace(*_part(low, high), 6)[::-1]
+    _enter(f"{entry.name}.overlap", EITHER, f"out_of_{entry.name}_overlaps_its_operands", program, {"x": memory})
 
 
 for entry in {e.name: e for e in OPS.values() if e.differentiable}.values():
     if isinstance(entry, Elementwise):
-        names = [o for o in entry.operands if o not in entry.masks]
-        leaves = {o: OPERANDS[o] for o in names}
+        leaves = _inside(entry)
+        names = list(leaves)
 
         def call(op, *operands, masked=bool(entry.masks)):
             return op(CONDITION, *operands) if masked else op(*operands)

@@ -12,6 +12,35 @@ def logistic(x):
 
 # By name: a program, its arguments, its value, its gradients.
 CORNERS = {
+    # Deviations of equal numbers, tails of logaddexp, remainders of negative numbers.
+    "std-equal": (lambda x: mg.std(x), [[1.0, 1.0, 1.0]], 0, [[0, 0, 0]]),
+    "std-alone": (lambda x: mg.std(x), [[3.0]], 0, [[0]]),
+    "std-scalar": (lambda x: mg.std(x), [3.0], 0, [0]),
+    "std-columns": (
+        lambda x: mg.sum(mg.std(x, axis=0)), [[[1.0, 2.0], [1.0, 4.0]]], 1, [[[0, -0.5], [0, 0.5]]]
+    ),
+    "std-rows-kept": (
+        lambda x: mg.sum(mg.std(x, axis=1, keepdims=True)), [[[1.0, 1.0], [2.0, 4.0]]], 1, [[[0, 0], [-0.5, 0.5]]]
+    ),
+    "std-ddof": (lambda x: mg.std(x, ddof=1), [[2.0, 2.0]], 0, [[0, 0]]),
+    "std-numpy": (lambda x: np.std(x, axis=(0, 1)), [[[1.0, 1.0], [1.0, 1.0]]], 0, [[[0, 0], [0, 0]]]),
+    "softplus": (lambda x: mg.sum(mg.logaddexp(0.0, x)), [[1000.0, -1000.0, 0.0]], 1000 + np.log(2), [[1, 0, 0.5]]),
+    "softplus-turned": (lambda x: mg.sum(np.logaddexp(x, 0.0)), [[1000.0, -1000.0]], 1000, [[1, 0]]),
+    "softplus-scalar": (lambda x: mg.logaddexp(0.0, x), [1000.0], 1000, [1]),
+    "logaddexp-both": (
+        lambda x, y: mg.sum(mg.logaddexp(x, y)), [[3.0, -3.0], [3.0, -3.0]], 2 * np.log(2),
+        [[0.5, 0.5], [0.5, 0.5]],
+    ),
+    "logaddexp-infinite": (lambda x, y: mg.logaddexp(x, y), [-np.inf, 1.0], 1, [0, 1]),
+    "remainder": (lambda x, y: mg.remainder(x, y), [-17.0, 5.0], 3, [1, 4]),
+    "fmod": (lambda x, y: mg.fmod(x, y), [-17.0, 5.0], -2, [1, 3]),
+    "remainder-negative-divisor": (lambda x, y: x % y, [17.0, -5.0], -3, [1, 4]),
+    "fmod-negative-divisor": (lambda x, y: np.fmod(x, y), [17.0, -5.0], 2, [1, 3]),
+    "remainder-arrays": (
+        lambda x, y: mg.sum(mg.remainder(x, y)), [[-17.0, 17.0, 3.0], [5.0]], 8, [[1, 1, 1], [4 - 3 + 0]]
+    ),
+    "fmod-arrays": (lambda x, y: mg.sum(mg.fmod(x, y)), [[-17.0, 17.0, 3.0], [5.0]], 3, [[1, 1, 1], [3 - 3 + 0]]),
+    "remainder-numpy": (lambda x: mg.sum(np.remainder(x, 5.0)), [[-17.0, 17.0]], 5, [[1, 1]]),
     # The slope of the branch not taken is infinite.
     "where-log": (lambda x: mg.sum(mg.where(x > 1.0, mg.log(x), x - 1.0)), [[0.0, 3.0]], np.log(3) - 1, [[1, 1 / 3]]),
     "where-reciprocal": (lambda x: mg.sum(mg.where(x > 0.0, 1.0 / x, 0.0)), [[0.0, -1.0, 2.0]], 0.5, [[0, 0, -0.25]]),

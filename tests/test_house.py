@@ -10,7 +10,7 @@ import mutagrad
 
 SOURCE = Path(mutagrad.__file__).parent
 ROOMS = """errors modes expr fastmath ops codegen compile buffers run node operands judge record fast write index
-    pulls backward forward protocols operators tensors functions creation call transforms strategies testing
+    placement pulls backward forward protocols operators tensors functions creation call transforms strategies testing
     __init__ nist __main__""".split()
 OPS = """entry window elementwise rounding movement indexing reduction norms statistics joining contraction
     __init__""".split()

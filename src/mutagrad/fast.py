@@ -77,17 +77,17 @@ def _flattened(call: Callable[..., Any]) -> Callable[..., Any]:
     return flat
 
 
-# How a result is written into a tensor that `out=` names: (operands, target) -> target.
-Into = Callable[[tuple[Any, ...], Any], Any]
+# How a result is written into a tensor that `out=` names: (operands, target, where) -> target.
+Into = Callable[[tuple[Any, ...], Any, Any], Any]
 
 
 def unary_of(entry: Elementwise, depth: int = 1, into: Into | None = None) -> Callable[..., Any]:
     """The function of one tensor that runs and records an op; the user calls it from `depth` frames above."""
     fasts = entry.fast
 
-    def unary(x: Any, *, out: Any = None) -> Any:
-        if out is not None and into is not None:
-            return into((x,), out)
+    def unary(x: Any, out: Any = None, *, where: Any = True) -> Any:
+        if (out is not None or where is not True) and into is not None:
+            return into((x,), out, where)
         try:
             call, kind, dtype, arrays, plans = fasts[x._kind]
         except (KeyError, AttributeError, TypeError):
@@ -173,9 +173,9 @@ def binary_of(
     """The function of two operands that runs and records an op; as an operator it leaves strangers to themselves."""
     pairs: dict[str, dict[str, Any]] = {}
 
-    def binary(x: Any, y: Any, *, out: Any = None) -> Any:
-        if out is not None and into is not None:
-            return into((x, y), out)
+    def binary(x: Any, y: Any, out: Any = None, *, where: Any = True) -> Any:
+        if (out is not None or where is not True) and into is not None:
+            return into((x, y), out, where)
         tensor = record.Tensor
         kx = x._kind if type(x) is tensor else "w" if type(x) is float else _kind(x)
         ky = y._kind if type(y) is tensor else "w" if type(y) is float else _kind(y)

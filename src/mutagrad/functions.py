@@ -8,9 +8,11 @@ from math import inf
 from typing import Any
 
 from . import write
+from .errors import DTypeError
 from .expr import infix
 from .fast import binary_of, unary_of
 from .ops import OPS, Composite, Elementwise, Entry, Reduction, Structural
+from .ops.entry import Contraction
 from .record import elementwise
 from .tensors import Tensor
 
@@ -20,18 +22,16 @@ from .tensors import Tensor
 def function_of(entry: Entry) -> Callable[..., Any]:
     """The public function of an entry, with its signature and docstring."""
 
-    def into(operands: tuple[Any, ...], out: Any) -> Any:
-        return write.apply(entry, out, operands, f"{entry.name}(out=)")
-
     if isinstance(entry, Elementwise) and len(entry.operands) == 1:
-        function = unary_of(entry, into=into)
+        function = unary_of(entry, into=into(entry))
     elif isinstance(entry, Elementwise) and len(entry.operands) == 2:
-        function = binary_of(entry, into=into)
+        function = binary_of(entry, into=into(entry))
     elif isinstance(entry, Elementwise):
+        written = into(entry)
 
-        def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:  # type: ignore[misc]
-            if out is not None:
-                return write.apply(entry, out, args, f"{entry.name}(out=)", **kwargs)
+        def function(*args: Any, out: Any = None, where: Any = True, **kwargs: Any) -> Any:  # type: ignore[misc]
+            if out is not None or where is not True:
+                return written(args, out, where, **kwargs)
             return elementwise(entry, *args, **kwargs)
 
     else:
@@ -51,6 +51,17 @@ def function_of(entry: Entry) -> Callable[..., Any]:
     function.__signature__ = entry.public  # type: ignore[attr-defined]
     function.__module__ = "mutagrad"
     return function
+
+
+def into(entry: Elementwise) -> Callable[..., Any]:
+    """How an elementwise op writes its result into what `out=` names, where `where=` holds."""
+
+    def written(operands: tuple[Any, ...], out: Any, where: Any, **kwargs: Any) -> Any:
+        if out is None:
+            raise DTypeError(f"{entry.name}: where= needs out=, whose other elements stay as they are.")
+        return write.apply(entry, out, operands, f"{entry.name}(out=)", where, **kwargs)
+
+    return written
 
 
 # What the parameters that many ops share may be.
@@ -110,6 +121,8 @@ def formula(entry: Entry) -> str:
         return ", ".join("0" if e is None else infix(e) for e in entry.plan.outputs)
     if not isinstance(entry, Structural):
         return "of its parts"
+    if isinstance(entry, Contraction) and len(entry.operands) > 1:
+        return entry.formula or "g times the others, summed likewise"
     return entry.formula or ("a view's: g, at the same elements" if entry.view else "g, moved back")
 
 
@@ -127,7 +140,7 @@ def kept_names(entry: Entry) -> str:
         given = {*entry.params, "g", "i", "shapes", "out"} | {f"{o}_shape" for o in entry.operands}
         reads = {r for read in entry.reads.values() for r in read}
         names = [n for n in (*entry.operands, "out") if n in reads & data] + sorted(reads - given - data)
-        names += sorted(reads & {"indices", "key"})
+        names += sorted(reads & {"indices", "key", "condition"})
     else:
         names = [n for n in entry.plan.keep if n != "n"]  # type: ignore[attr-defined]
     return ", ".join("its result" if n == "out" else n for n in names) or "nothing"
@@ -146,8 +159,13 @@ def domain_names(entry: Entry) -> str:
 
 def _method(entry: Entry) -> Callable[..., Any]:
     function = function_of(entry)
+    place = list(entry.signature.parameters).index(entry.operands[0])
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if place:  # compress(condition, a): the tensor stands second
+            if len(args) < place:
+                return function(*args, **{entry.operands[0]: self}, **kwargs)
+            return function(*args[:place], self, *args[place:], **kwargs)
         # Only the function knows of `out`, which stands behind another argument or has its name.
         if len(args) > 1 or "out" in kwargs:
             return function(self, *args, **kwargs)
@@ -162,7 +180,7 @@ def _method(entry: Entry) -> Callable[..., Any]:
             return entry(self, *args, **kwargs)
 
     elif isinstance(entry, Elementwise) and len(entry.operands) == 1:
-        method = unary_of(entry)  # type: ignore[assignment]
+        method = unary_of(entry, into=into(entry))  # type: ignore[assignment]
 
     method.__name__, method.__doc__ = entry.name, document(entry)
     return method

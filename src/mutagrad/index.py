@@ -40,28 +40,30 @@ def plain_key(key: Any) -> Any:
     if type(key) is int:
         return key
     if isinstance(key, tuple):
-        return tuple([_plain_part(k) for k in key])
-    return _plain_part(key)
+        return tuple([plain_part(k) for k in key])
+    return plain_part(key)
 
 
-def _plain_part(part: Any) -> Any:
+def plain_part(part: Any) -> Any:
     if type(part) is int or part is Ellipsis or part is None:
         return part
     if isinstance(part, TensorState):
-        found = raw(part)
-        part = found.copy() if isinstance(found, np.ndarray) else np.asarray(found)
-        return part.item() if part.ndim == 0 and part.dtype.kind in "iu" else part
-    if isinstance(part, slice):
+        # A tensor without axes stands for a number, whose index gives a view; an array's, in NumPy, gives a copy.
+        part = raw(part)
+        if isinstance(part, np.ndarray) and part.ndim == 0:
+            part = part.item()
+    elif isinstance(part, slice):
         ends = part.start, part.stop, part.step
         if all(e is None or type(e) is int for e in ends):
             return part
-        return slice(*map(_plain_part, ends))
-    if isinstance(part, list):
-        made = np.array([_plain_part(p) for p in part])
-        return made.astype(np.intp) if made.size == 0 else made
+        return slice(*map(plain_part, ends))
+    elif isinstance(part, list | tuple | range):
+        made = np.array([plain_part(p) for p in part])
+        return made.astype(np.intp) if made.size == 0 else plain_part(made)
     if isinstance(part, np.ndarray):
-        return part.item() if part.ndim == 0 and part.dtype.kind in "iu" else part.copy()
-    return part
+        # Places and offsets are computed with it, which a narrow integer could not hold.
+        return part.astype(np.intp if part.dtype.kind in "iu" else part.dtype)
+    return part if isinstance(part, bool | np.bool_) or not hasattr(part, "__index__") else operator.index(part)
 
 
 def _see(array: np.ndarray, key: Any) -> np.ndarray:
@@ -122,10 +124,10 @@ def setitem(target: Any, key: Any, value: Any, op: str = "setitem") -> Any:
         basic = _is_basic(key)
         seen = _see(array, key) if basic else array[key]
     except (IndexError, ValueError, TypeError) as error:
-        raise in_words(put, [target], error) from None
+        raise in_words(op, [target], error) from None
     if basic:
         return assign(op, target, seen, value, here)
-    return _put(op, target, key, seen, value, here, put)
+    return write_at(op, target, key, seen, value, here, put)
 
 
 def add_at(target: Any, indices: Any, value: Any) -> Any:
@@ -161,10 +163,10 @@ def add_at(target: Any, indices: Any, value: Any) -> Any:
         seen = np.asarray(array[key])
     except (IndexError, ValueError, TypeError) as error:
         raise in_words(added, [target], error) from None
-    return _put("add_at", target, key, seen, value, here, added)
+    return write_at("add_at", target, key, seen, value, here, added)
 
 
-def _put(op: str, target: Any, key: Any, seen: np.ndarray, value: Any, here: judge.Site, entry: Entry) -> Any:
+def write_at(op: str, target: Any, key: Any, seen: np.ndarray, value: Any, here: judge.Site, entry: Entry) -> Any:
     """Write at an advanced index; `seen` is what stands there, which also proves the index."""
     value = operand(value, op)
     array = target._array
@@ -179,8 +181,6 @@ def _put(op: str, target: Any, key: Any, seen: np.ndarray, value: Any, here: jud
             judge.writable(op, array, here)
             return target
         moved = task.judge(tracked)
-        if np.may_share_memory(plain, array):
-            plain = plain.copy()
         winners = _winners(array.shape, key, seen.shape) if entry is put and tracked else None
 
         def node_after() -> Node | None:
@@ -190,6 +190,7 @@ def _put(op: str, target: Any, key: Any, seen: np.ndarray, value: Any, here: jud
             return born(entry, tuple(nodes), (), (), params, array.shape, array.dtype, here)
 
         function = np.add.at if entry is added else operator.setitem
+        # A copy always, so a value that shares memory with the target is read before it is written.
         task.commit(moved, function, (array, key, plain.astype(array.dtype)), node_after)
     return target
 
@@ -215,6 +216,8 @@ def _winners(shape: tuple[int, ...], key: Any, window: tuple[int, ...]) -> np.nd
         # One index array: which rows it names says it all, however large they are.
         rows = np.asarray(parts[0])
         names, marks = rows % shape[0], rows.shape + (1,) * (len(window) - rows.ndim)
+    elif len(parts) == len(shape) and all(isinstance(p, np.ndarray) and p.dtype == np.intp for p in parts):
+        names, marks = np.asarray(np.ravel_multi_index(parts, shape, mode="wrap")), window
     else:
         names, marks = np.arange(int(np.prod(shape))).reshape(shape)[key], window
     flat = names.ravel()

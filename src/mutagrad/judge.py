@@ -184,7 +184,10 @@ def _rebinds(text: str | None) -> bool:
 
 # The sign of an in-place op that Python has an augmented assignment for.
 _SIGNS = {"add_": "+", "subtract_": "-", "multiply_": "*", "divide_": "/", "power_": "**", "matmul_": "@"}
-_OVERWRITES = ("setitem", "copy_", "fill_", "zero_", "masked_fill_", "add_at", "copyto")
+_OVERWRITES = (
+    "setitem", "copy_", "fill_", "zero_", "masked_fill_", "add_at", "copyto", "put", "put_along_axis", "putmask",
+    "place", "fill_diagonal",
+)  # fmt: skip
 
 
 def _out_of_place(op: str, text: str | None) -> str:
@@ -197,19 +200,21 @@ def _out_of_place(op: str, text: str | None) -> str:
         return "mg.where or mg.concatenate"
     if op.endswith("(out=)"):
         return f"{text} = mg.{op.removesuffix('(out=)')}(...)"
+    if not op.endswith("_"):
+        return f"{text} = mg.{op}({text})"
     return f"{text} = {text}.{op.removesuffix('_')}()"
 
 
 def _keepers(kept: Sequence[Kept]) -> list[tuple[Node, int]]:
     """The nodes that keep some windows, and at which position; slow, for error texts only."""
-    holders: list[Any] = list(kept)
-    holders += [h for h in gc.get_referrers(*kept) if isinstance(h, LockedKept)]
+    wanted = {id(k) for k in kept}
     found = []
-    for items in gc.get_referrers(*holders):
-        if isinstance(items, tuple):
-            for node in gc.get_referrers(items):
-                if isinstance(node, Node) and node.kept is items:
-                    found += [(node, i) for i, k in enumerate(items) if any(k is h for h in holders)]
+    # One pass over everything there is; asking for referrers takes one a step.
+    for node in gc.get_objects():
+        if type(node) is Node and node.kept:
+            for i, k in enumerate(node.kept):
+                if id(k._kept if type(k) is LockedKept else k) in wanted:
+                    found.append((node, i))
     return found
 
 
@@ -297,11 +302,18 @@ def target_text(site: Site) -> str | None:
         out = [k.value for k in syntax.keywords if k.arg == "out"]
         if out:
             target = out[0]
-        elif isinstance(syntax.func, ast.Attribute) and syntax.func.attr.endswith("_"):
+        elif isinstance(syntax.func, ast.Attribute) and _writes(syntax.func.attr, syntax):
             target = syntax.func.value
         elif syntax.args:
             target = syntax.args[0]
     return _short(target) if isinstance(target, ast.Name | ast.Attribute | ast.Subscript) else None
+
+
+def _writes(method: str, call: ast.Call) -> bool:
+    """Whether a call by attribute is a method that writes: `x.put(i, v)` is, `np.put(x, i, v)` is not."""
+    given = [a for a in call.args if not (isinstance(a, ast.Constant) and isinstance(a.value, str))]
+    given += [k.value for k in call.keywords if k.arg != "mode"]
+    return method.endswith("_") or method in ("sort", "partition") or (method == "put" and len(given) == 2)
 
 
 def name(array: np.ndarray, site: Site) -> str:

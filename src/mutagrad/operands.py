@@ -155,7 +155,7 @@ def broadcast(name: str, values: Sequence[Any]) -> tuple[int, ...]:
 def bind(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Arguments by name, defaults filled in."""
     try:
-        bound = entry.signature.bind(*args, **kwargs)
+        bound = entry.signature.bind(*args, **{entry.keywords.get(k, k): v for k, v in kwargs.items()})
     except TypeError as error:
         raise DTypeError(f"{entry.call}: {error}.") from None
     bound.apply_defaults()
@@ -197,8 +197,9 @@ def static(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def in_words(entry: Entry, operands: Sequence[Any], error: Exception) -> Exception:
+def in_words(op: Entry | str, operands: Sequence[Any], error: Exception) -> Exception:
     """NumPy's complaint, with the op and its arguments named."""
+    name = op if isinstance(op, str) else op.name
     said = "; ".join(describe(a) if isinstance(a, TensorState | np.ndarray) else repr(a) for a in operands)
     kinds: list[tuple[type, type]] = [
         (IndexError, RangeError),
@@ -207,8 +208,8 @@ def in_words(entry: Entry, operands: Sequence[Any], error: Exception) -> Excepti
         (ValueError, ShapeError),
     ]
     kind = next((ours for theirs, ours in kinds if isinstance(error, theirs)), ShapeError)
-    text = " ".join(str(error).split()).rstrip(". ").removeprefix(f"{entry.name}: ").removeprefix(f"{entry.name}() ")
-    return kind(word(f"{entry.name}: {text}.", [f"given {said}"] if said else []))
+    text = " ".join(str(error).split()).rstrip(". ").removeprefix(f"{name}: ").removeprefix(f"{name}() ")
+    return kind(word(f"{name}: {text}.", [f"given {said}"] if said else []))
 
 
 def as_array(x: Any) -> np.ndarray:

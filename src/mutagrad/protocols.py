@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import index, record, write
+from . import index, placement, record, write
 from .errors import DTypeError, describe
 from .modes import recording
 from .node import TensorState, node_of
@@ -78,18 +78,6 @@ def _plain(value: Any) -> Any:
     return np.asarray(raw(value)) if isinstance(value, TensorState) else value
 
 
-# NumPy's functions whose arguments are called otherwise than ours.
-_NUMPY_NAMES = {
-    "a": "x",
-    "arr": "x",
-    "m": "x",
-    "array": "x",
-    "a_min": "min",
-    "a_max": "max",
-    "newshape": "shape",
-}
-
-
 def array_function(function: Any, args: Any, kwargs: Any) -> Any:
     entry = BY_NUMPY.get(function)
     if entry is None:
@@ -100,8 +88,8 @@ def array_function(function: Any, args: Any, kwargs: Any) -> Any:
         raise DTypeError(f"{name} is not supported on tensors; use .numpy() for its value without a gradient.")
     args, kwargs = _named(function, args, kwargs)
     out = kwargs.pop("out", None)
-    kwargs = {_NUMPY_NAMES.get(k, k): v for k, v in kwargs.items() if v is not np._NoValue}
-    known = set(entry.signature.parameters)
+    known = {*entry.signature.parameters, *entry.keywords}
+    kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
     if any(p.kind is p.VAR_KEYWORD for p in entry.signature.parameters.values()):
         known |= set(kwargs)
     unknown = {k: v for k, v in kwargs.items() if k not in known}
@@ -169,7 +157,12 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.shape: shape_of,
     np.ndim: lambda a: len(shape_of(a)),
     np.size: lambda a, axis=None: int(np.prod(shape_of(a))) if axis is None else shape_of(a)[axis],
-    np.copyto: lambda dst, src, casting="same_kind", where=True: write.copyto(dst, src, where),
+    np.put: placement.put,
+    np.put_along_axis: placement.put_along_axis,
+    np.putmask: placement.putmask,
+    np.place: placement.place,
+    np.fill_diagonal: placement.fill_diagonal,
+    np.copyto: placement.copyto,
     np.zeros_like: _like(np.zeros_like),
     np.ones_like: _like(np.ones_like),
     np.empty_like: _like(np.empty_like),

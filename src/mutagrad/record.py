@@ -34,8 +34,9 @@ from .operands import (
     stretched,
 )
 from .ops import Composite, Elementwise, Plan, Reduction, Structural, recorders
-from .ops.elementwise import positive
+from .ops.elementwise import positive, where
 from .ops.entry import Contraction, Indexing, Movement
+from .ops.indexing import nonzero
 from .ops.movement import astype
 from .ops.reduction import axes_of, chosen, merged
 from .run import FLOATS
@@ -158,6 +159,8 @@ def kept_value(k: Any) -> Any:
 
 def elementwise(entry: Elementwise, *args: Any, **kwargs: Any) -> Any:
     """Run and record an elementwise op on any operands."""
+    if entry is where and len(args) == 1 and not kwargs:
+        return nonzero(args[0])
     operands, (compute, out_dtype) = operands_of(entry, args, kwargs, entry.name)
     recorded = compute is not None and entry.differentiable and recording.get()
     at = site(2) if recorded else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import index, protocols, record, write
+from . import index, placement, protocols, record, write
 from .backward import backward
 from .buffers import same_window
 from .errors import DTypeError, GradientError, ShapeError, describe
@@ -311,6 +311,18 @@ class Tensor(Operators):
             raise ShapeError(f"masked_fill_: a mask of shape {found.shape} does not fit shape {self.shape}.") from None
         index.setitem(self, found, value, "masked_fill_")
         return self
+
+    def put(self, ind: Any, v: Any, mode: str = "raise") -> None:
+        """Write values in place at indices of the flattened tensor, as `mg.put` does."""
+        placement.put(self, ind, v, mode)
+
+    def sort(self, axis: int = -1) -> None:
+        """Sort in place along an axis, as NumPy's method does; `mg.sort` gives a new tensor."""
+        write.apply(OPS["sort"], self, (self,), "sort", axis=axis)
+
+    def partition(self, kth: Any, axis: int = -1) -> None:
+        """Partition in place along an axis, as NumPy's method does; `mg.partition` gives a new tensor."""
+        write.apply(OPS["partition"], self, (self,), "partition", kth=kth, axis=axis)
 
     # NumPy protocols
 

@@ -364,15 +364,6 @@ def into(entry: Entry, target: Any, args: Sequence[Any], kwargs: dict[str, Any],
     return apply(entry, target, [bound.pop(o) for o in entry.operands], op, **bound)
 
 
-def copyto(target: Any, source: Any, where: Any = True) -> None:
-    """`np.copyto` into a tensor."""
-    array = target_array(target, "copyto")
-    if where is True:
-        assign("copyto", target, array, source, site(2))
-    else:
-        apply(select, target, (where, source, target), "copyto")
-
-
 def cut(target: Any) -> None:
     """Cut the history of the target's value, as if it were overwritten with the same numbers."""
     here = site(2)

@@ -88,8 +88,8 @@ signbit = declared("signbit(x)", "Is negative, -0.0 included.", ufunc=np.signbit
 
 # The branch not taken gets a cotangent of zero, which guarded products keep at zero.
 where: Elementwise = elementwise(
-    "where(condition, x, y)", "x where the condition holds, else y.", numpy=np.where, like=np.add, masks=("condition",),
-    forward="({1} if {0} else {2})",
+    "where(condition, x=None, y=None)", "x where the condition holds, else y.", numpy=np.where, like=np.add,
+    masks=("condition",), forward="({1} if {0} else {2})",
     pull=lambda g, condition: (None, where(condition, g, 0), where(condition, 0, g)),
 )  # fmt: skip
 
@@ -409,12 +409,13 @@ relu = elementwise(
 )  # fmt: skip
 
 clip = elementwise(
-    "clip(x, min=-inf, max=inf)", "x, limited to [min, max].", numpy=np.clip, like=np.maximum,
-    expression=lambda x, min, max: minimum(maximum(x, min), max),
-    partials=lambda x, min, max: (
-        where((x >= min) & (x <= max), 1, 0),
-        where((x < min) & (min <= max), 1, 0),
-        where((x > max) | (min > max), 1, 0),
+    "clip(a, a_min=-inf, a_max=inf)", "a, limited to [a_min, a_max].", numpy=np.clip, like=np.maximum,
+    expression=lambda a, a_min, a_max: minimum(maximum(a, a_min), a_max),
+    partials=lambda a, a_min, a_max: (
+        where((a >= a_min) & (a <= a_max), 1, 0),
+        where((a < a_min) & (a_min <= a_max), 1, 0),
+        where((a > a_max) | (a_min > a_max), 1, 0),
     ),
-    cost=0, conventions="passes the gradient at its bounds", sample=((-2.0, 2.0), (-1.3, -1.1), (1.1, 1.3)),
+    keywords={"min": "a_min", "max": "a_max"}, cost=0, conventions="passes the gradient at its bounds",
+    sample=((-2.0, 2.0), (-1.3, -1.1), (1.1, 1.3)),
 )  # fmt: skip

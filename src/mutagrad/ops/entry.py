@@ -53,6 +53,8 @@ class Entry:
         What else NumPy calls it: `np.add.reduce` of the sum.
     aliases : sequence of str
         Further public names.
+    keywords : dict of str -> str
+        Further names of arguments, as NumPy has for those of `clip`.
     conventions : str
         What holds at corners, for the reference row.
     example : (str, str)
@@ -71,6 +73,7 @@ class Entry:
         numpy: Any = None,
         also: Sequence[Any] = (),
         aliases: Sequence[str] = (),
+        keywords: dict[str, str] | None = None,
         conventions: str = "",
         example: tuple[str, str] = ("", ""),
         method: bool = True,
@@ -89,7 +92,7 @@ class Entry:
         self.sequence = self.variadic and first.kind is not inspect.Parameter.VAR_POSITIONAL
         self.params = tuple(p for p in self.signature.parameters if p not in self.operands)
         self.ufunc, self.numpy, self.also = ufunc, numpy or ufunc, tuple(also)
-        self.aliases = tuple(aliases)
+        self.aliases, self.keywords = tuple(aliases), keywords or {}
         self.conventions = conventions
         self.example, self.method, self.private, self.inplace = example, method, private, inplace
 
@@ -217,6 +220,9 @@ class Elementwise(Entry):
         self.like = like if like is not None else self.ufunc
         assert not {"g", "out"} & set(operands), "g and out are the cotangent and the result"
         self.differentiable, self.masks = differentiable, tuple(masks)
+        kinds = inspect.Parameter
+        given = [*self.signature.parameters.values(), kinds("out", kinds.POSITIONAL_OR_KEYWORD, default=None)]
+        self.public = inspect.Signature([*given, kinds("where", kinds.KEYWORD_ONLY, default=True)])
         self.domain = _intervals(domain, len(operands))
         edge = 0.1
         inner = tuple(tuple((low + edge, high - edge) for low, high in each) for each in self.domain)
@@ -226,8 +232,8 @@ class Elementwise(Entry):
         self.special = special or {}
         self.cost, self.python = cost, python
         # None stands for "no default": an argument passed as None takes the default where there is one.
-        given = [p.default for p in self.signature.parameters.values()]
-        self.defaults = tuple(None if d is inspect.Parameter.empty else d for d in given)
+        defaults = [p.default for p in self.signature.parameters.values()]
+        self.defaults = tuple(None if d is inspect.Parameter.empty else d for d in defaults)
         self.optional = any(d is not None for d in self.defaults)
         self._names = [expr.name(o) for o in self.operands]
         self.squared = squared

@@ -174,7 +174,7 @@ count_nonzero = _choose(
 cumsum: Contraction = _add(Contraction(
     "cumsum(a, axis=None, dtype=None, out=None)", "Running sum along an axis, of the flattened input by default.",
     example=("mg.cumsum(mg.tensor([1.0, 2.0, 3.0])).tolist()", "[1.0, 3.0, 6.0]"), operands=("a",),
-    numpy=np.cumsum, also=(np.add.accumulate,),
+    numpy=np.cumsum, also=(np.add.accumulate,), formula="g, summed from the end",
     adjoints={"a": lambda g, a_shape, axis: reshape(
         flip(cumsum(flip(g, axis=axis or 0), axis=axis or 0), axis=axis or 0), a_shape
     )},
@@ -236,6 +236,7 @@ def _cumprod_adjoint(g: Any, a: Any, a_shape: Any, axis: Any) -> Any:
 cumprod = _add(Contraction(
     "cumprod(a, axis=None, dtype=None, out=None)", "Running product along an axis, of the flattened input by default.",
     example=("mg.cumprod(mg.tensor([1.0, 2.0, 3.0])).tolist()", "[1.0, 2.0, 6.0]"), operands=("a",),
+    formula="g times the products of the others, summed from the end",
     numpy=np.cumprod, also=(np.multiply.accumulate,), adjoints={"a": _cumprod_adjoint},
     conventions="exact also where elements are zero",
 ))  # fmt: skip

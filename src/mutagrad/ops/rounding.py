@@ -48,7 +48,7 @@ rint = declared(
 
 # The number of decimals is NumPy's to interpret, so it is no elementwise operand.
 round = _add(Indexing(
-    "round(a, decimals=0)", "The nearest number with so many decimals, the even one of two.", operands=("a",),
+    "round(a, decimals=0, out=None)", "The nearest number with so many decimals, the even one of two.", operands=("a",),
     numpy=np.round, aliases=("around",), inplace=True, conventions=NO_DERIVATIVE,
     example=("mg.round(mg.tensor([0.375, 2.5]), 2).tolist()", "[0.38, 2.5]"),
 ))  # fmt: skip
