@@ -255,7 +255,7 @@ def reduction(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False
             full = tuple([1 if a in axes else n for a, n in enumerate(value.shape)])
             aux = {}
             if entry.aux is not None:
-                aux = entry.aux(value, np.asarray(raw(made)).reshape(full), axes)
+                aux = entry.aux(value, np.asarray(raw(made), dtype).reshape(full), axes)
             held = {"n": float(count), **aux}
             kept = tuple(
                 [held[k] if k in held else keep(made) if k == "out" else keep_operand(x, value) for k in plan.keep]
