@@ -54,7 +54,7 @@ def test_random_programs(policy):
 @pytest.mark.parametrize("policy", POLICIES, ids=["refuse", "preserve"])
 @pytest.mark.parametrize("part", range(10))
 def test_many_random_programs(policy, part):
-    check(policy, max_examples=250, database=None)
+    check(policy, max_examples=250, derandomize=False, database=None)
 
 
 def test_programs_are_printed_as_python():
