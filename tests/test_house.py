@@ -11,7 +11,7 @@ import mutagrad
 SOURCE = Path(mutagrad.__file__).parent
 ROOMS = """errors modes expr fastmath ops codegen compile buffers run node operands judge record fast write index
     placement pulls backward forward protocols operators tensors functions creation call transforms strategies testing
-    __init__ nist __main__""".split()
+    interpreter statements writing programs __init__ nist __main__""".split()
 OPS = """entry window elementwise rounding movement indexing reduction norms statistics joining contraction
     __init__""".split()
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -86,5 +86,7 @@ def test_runtime_needs_numba_and_numpy_only():
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names = [(node.module or "").split(".")[0]]
             for n in names:
-                optional = path.name in ("testing.py", "strategies.py") and n == "hypothesis"
+                optional = (
+                    path.name in ("strategies.py", "statements.py", "writing.py", "programs.py") and n == "hypothesis"
+                )
                 assert n in allowed or n in sys.stdlib_module_names or optional, f"{path.name} imports {n}"

@@ -604,3 +604,31 @@ def test_writing_in_place_allocates_nothing_of_the_size():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak - start < 1.1 * u.nbytes
+
+
+def outdated_by_whole_overwrite(c, x):
+    v = c * x
+    v[()] = x
+
+
+def outdated_view(c, x):
+    v = c * x
+    w = v[1:]
+    assert w.requires_grad  # its node is read
+    v.zero_()
+    return w
+
+
+def outdated_copy(c, x):
+    v = c * x
+    v @= mg.eye(3)
+    v.zero_()
+
+
+@pytest.mark.parametrize("program", [outdated_by_whole_overwrite, outdated_view, outdated_copy])
+def test_history_that_was_overwritten_keeps_nothing(program):
+    c, x = mg.ones(3), mg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    alive = program(c, x)
+    c += 1.0
+    assert c.tolist() == [2.0, 2.0, 2.0]
+    del alive

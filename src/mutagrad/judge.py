@@ -157,6 +157,10 @@ def kept(op: str, place: Place, array: np.ndarray, site: Site, hits: Callable[[n
     clashes = [w for w in touched if w.gives_way not in giving_way]
     if not clashes or modes.policy_in_force() == "preserve":
         return touched
+    _forget_outdated()
+    touched, clashes = [w for w in touched if w.live()], [w for w in clashes if w.live()]
+    if not clashes:
+        return touched
     why, others = [], False
     for node, position in _keepers([w.kept for w in clashes if w.kept is not None]):
         what = _operand(node, position)
@@ -175,6 +179,13 @@ def kept(op: str, place: Place, array: np.ndarray, site: Site, hits: Callable[[n
     raise InplaceError(
         word(f"{op} cannot overwrite {name(array, site)}: its old value is still needed.", sorted(set(why)), ways)
     )
+
+
+def _forget_outdated() -> None:
+    """Drop the nodes of views whose memory was written since they were last read: nothing can reach them."""
+    for t in gc.get_objects():
+        if isinstance(t, TensorState) and t._place is not None and t._number != t._place.number:
+            t._node = None
 
 
 def _rebinds(text: str | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .buffers import Buffer, Window
+from .buffers import Buffer, Window, lock
 from .modes import tick
 from .ops.window import Geometry, Layout, window
 
@@ -218,14 +218,15 @@ def node_of(t: TensorState) -> Node | None:
     place = t._place
     if place is None or place.number == t._number:
         return t._node
-    base = place.node
-    if base is None:
-        t._node = None
-    elif t._array is place.array:
-        t._node = base
-    else:
-        array = t._array
-        assert array is not None
-        t._node = born(window, (base,), (), None, place.geometry(array), array.shape, array.dtype, (None, 0))
-    t._number = place.number
-    return t._node
+    with lock:  # node and number change together
+        base = place.node
+        if base is None:
+            t._node = None
+        elif t._array is place.array:
+            t._node = base
+        else:
+            array = t._array
+            assert array is not None
+            t._node = born(window, (base,), (), None, place.geometry(array), array.shape, array.dtype, (None, 0))
+        t._number = place.number
+        return t._node

@@ -1,11 +1,13 @@
 """Checks of derivatives and of the in-place contract, for users' tests and for the library's own.
 
-`mg.testing.strategies` holds Hypothesis strategies; it needs the package `hypothesis`.
+`mg.testing.strategies` holds Hypothesis strategies, `mg.testing.programs` a state machine of random programs;
+both need the package `hypothesis`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -227,8 +229,6 @@ def unchanged(*tensors: Any) -> Iterator[None]:
 
 def __getattr__(name: str) -> Any:
     # Imported when asked for, since hypothesis is no dependency of the library.
-    if name == "strategies":
-        from . import strategies
-
-        return strategies
+    if name in ("strategies", "programs"):
+        return importlib.import_module(f"{__package__}.{name}")
     raise AttributeError(f"module 'mutagrad.testing' has no attribute {name!r}")

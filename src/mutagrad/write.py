@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import judge, run
-from .buffers import Window, lock, overlap, same_window
+from .buffers import Buffer, Window, lock, overlap, same_window
 from .errors import DTypeError, describe
 from .fast import case_of
 from .modes import recording, transform
@@ -67,8 +67,9 @@ class Write:
             node, base = settled[0]
             place.node, place.number = base, number
             target = self.target
-            if self.array is target._array:
-                target._node, target._number = base if self.whole else node, number
+            # Where it must be derived anew the old node is dropped: it would keep values that nobody can reach.
+            own = self.array is target._array
+            target._node, target._number = (base if self.whole else node, number) if own else (None, -1)
 
         try:
             run.once(done, function, args)
@@ -103,6 +104,18 @@ def _shadow(t: Any, copies: dict[int, Any]) -> Any:
     found = copies.get(id(t))
     if found is None:
         found = copies[id(t)] = make(array_of(t).copy(), None, "", node_of(t), t._born)
+    return found
+
+
+def _beside_memory(args: Any, buffer: Buffer, copies: dict[int, Any]) -> list[Any]:
+    """The operands, those on the buffer as if copied."""
+    found = []
+    for a in args:
+        if isinstance(a, list | tuple):
+            a = type(a)(_beside_memory(a, buffer, copies))
+        elif isinstance(a, TensorState) and a._place is not None and a._place.buffer is buffer:
+            a = _shadow(a, copies)
+        found.append(a)
     return found
 
 
@@ -211,15 +224,11 @@ def _beside(
     array = target_array(target, op)
     with lock:
         copies: dict[int, Any] = {}
-        buffer = place_of(target).buffer
-
-        def safe(a: Any) -> Any:
-            if isinstance(a, list | tuple):
-                return type(a)(map(safe, a))
-            near = isinstance(a, TensorState) and a._place is not None and a._place.buffer is buffer
-            return _shadow(a, copies) if near and entry.differentiable else a
-
-        computed = entry(*map(safe, args), **{name: safe(value) for name, value in params.items()})
+        if entry.differentiable:
+            buffer = place_of(target).buffer
+            args = _beside_memory(args, buffer, copies)
+            params = dict(zip(params, _beside_memory(params.values(), buffer, copies), strict=True))
+        computed = entry(*args, **params)
         if where is not True:
             computed = select(where, computed, _shadow(target, copies))
         # A ufunc's output may be wider than its inputs; what other functions compute must fit as it is.
