@@ -310,3 +310,13 @@ def test_a_scalar_written_by_two_threads():
         s = mg.tensor(1.0)
         threads(lambda: s.__iadd__(1.0), lambda: s.__iadd__(5.0))
         assert s.item() == 7.0
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum], ids=lambda u: u.__name__)
+def test_ufunc_methods_are_numpys(ufunc):
+    table = np.array([[0.5, -1.5, 2.0], [3.0, 0.25, -0.75]])
+    x = leaf(table)
+    assert ufunc.reduce(x).tolist() == ufunc.reduce(table).tolist()
+    assert ufunc.reduce(x, axis=1, keepdims=True).tolist() == ufunc.reduce(table, axis=1, keepdims=True).tolist()
+    if ufunc in (np.add, np.multiply):
+        assert ufunc.accumulate(x, axis=1).tolist() == ufunc.accumulate(table, axis=1).tolist()

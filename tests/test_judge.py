@@ -632,3 +632,18 @@ def test_history_that_was_overwritten_keeps_nothing(program):
     c += 1.0
     assert c.tolist() == [2.0, 2.0, 2.0]
     del alive
+
+
+def test_an_overwrite_in_another_order_leaves_nothing_of_what_was_there():
+    x = mg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    c = mg.ones(3)
+    y = c * x
+    y.sum().backward()
+    y[::-1] = x
+    c += 1.0  # nobody keeps it
+    (y * mg.tensor([1.0, 10.0, 100.0])).sum().backward()  # what was released is not reached
+    assert x.grad.tolist() == [101.0, 11.0, 2.0]
+    y[::-1] = 0.0
+    assert y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist() == [101.0, 11.0, 2.0]

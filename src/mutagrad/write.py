@@ -83,14 +83,16 @@ class Write:
     def _base_after(self, node: Node | None) -> Node | None:
         """The node of the whole base once this window of it has changed."""
         base = self.place.node
-        shape, dtype = self.place.array.shape, self.place.array.dtype
-        if node is None and base is not None and self.whole and not self.forget:
-            # Overwritten by a constant, it stays tracked: a backward through it is no error and finds nothing.
-            geometry = self.place.geometry(self.array)
-            return new_node(write_window, (None, None), (), None, geometry, shape, dtype, self.site)
-        if self.whole or (node is None and base is None):
+        if (node is None and base is None) or (self.whole and (node is not None or self.forget)):
             return node
-        return born(write_window, (base, node), (), None, self.place.geometry(self.array), shape, dtype, self.site)
+        if self.array.size == self.place.array.size:
+            base = None  # every element is overwritten, in whatever order
+        geometry = self.place.geometry(self.array)
+        # Overwritten by a constant, it stays tracked: a backward through it is no error and finds nothing.
+        make_node = new_node if node is None and base is None else born
+        return make_node(
+            write_window, (base, node), (), None, geometry, self.place.array.shape, self.place.array.dtype, self.site
+        )
 
 
 def target_array(target: Any, op: str) -> np.ndarray:

@@ -1,0 +1,116 @@
+"""Seeded faults: one small change to the library each, and the tests that must notice.
+
+`test_mutations.py` applies them one at a time to a copy of the package.
+"""
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """A fault: where, what text becomes what, what it is, and the pytest arguments that must fail."""
+
+    file: str
+    old: str
+    new: str
+    what: str
+    tests: str = "tests/test_programs.py -k random_programs"
+
+
+FAULTS = [
+    # ops
+    Fault("ops/elementwise.py", "partials=lambda x: -sin(x)", "partials=lambda x: sin(x)",
+          "a sign: the derivative of cos", "tests/test_table.py -k derivatives"),
+    Fault("ops/elementwise.py", "partials=lambda x, y: (y, x)", "partials=lambda x, y: (y, y)",
+          "the wrong factor: the derivative of a product by its second"),
+    Fault("ops/elementwise.py", "(x / (x * x + y * y),", "(x / (x * x),",
+          "a missing term: the derivative of arctan2", "tests/test_table.py -k derivatives"),
+    Fault("ops/elementwise.py", 'forward="({0} * {1} if {0} != 0 else {0})"', 'forward="({0} * {1})"',
+          "a guard dropped: zero times what is not finite", "tests/test_tensors.py"),
+    Fault("ops/reduction.py", "partial=lambda n: 1 / n", "partial=lambda n: 1",
+          "a missing factor: the derivative of a mean", "tests/test_table.py -k mean"),
+    Fault("ops/contraction.py", "return matmul(_swapped(x), g)", "return matmul(x, g)",
+          "a transpose lost: the adjoint of a matrix product"),
+    Fault("ops/movement.py", "start = sum(s[axis] for s in shapes[:i])", "start = 0",
+          "the wrong piece: the adjoint of concatenate", "tests/test_table.py -k concatenate"),
+    Fault("ops/window.py", "return g.sum(axis=repeated, keepdims=True) if repeated else g", "return g",
+          "a stretched view's cotangent not summed"),
+    # backward
+    Fault("backward.py", "return c.sum(axis=axes, keepdims=True)", "return c.max(axis=axes, keepdims=True)",
+          "broadcasting not undone by a sum"),
+    Fault("backward.py", "            if c.dtype != node.dtype:", "            if False:",
+          "a cast lost on the edge", "tests/test_tensors.py"),
+    Fault("backward.py", "        seen[...] = 0\n", "",
+          "a gradient not cut where a window was overwritten"),
+    Fault("backward.py", '        array[params["key"]] = 0\n', "",
+          "a gradient not cut where an advanced index was overwritten"),
+    Fault("backward.py", "np.where(winners, c, 0)", "c",
+          "of a repeated index all writes get the gradient", "tests/test_scenarios.py"),
+    Fault("backward.py", "                            n.release()\n", "                            pass\n",
+          "a graph not released", "tests/test_tensors.py"),
+    Fault("backward.py", "record.new(np.asarray(raw(old)) + value)", "record.new(np.asarray(value))",
+          ".grad overwritten, not accumulated"),
+    # judge
+    Fault("judge.py", "    clashes = [w for w in touched if w.gives_way not in giving_way]", "    clashes = []",
+          "a missed clash: what is kept is never refused", "tests/test_judge.py"),
+    Fault("judge.py", 'if not clashes or modes.policy_in_force() == "preserve":', "if not clashes:",
+          "the policy ignored: preserve refuses"),
+    Fault("judge.py", "if seen is not None and np.may_share_memory(seen, array) and overlap(seen, array):",
+          "if seen is array:", "a leaf not recognised through its views"),
+    Fault("judge.py", "buffer.born < start", "buffer.born > start",
+          "memory from outside of a transform taken for its own", "tests/test_judge.py"),
+    Fault("judge.py", "    if not array.flags.writeable:", "    if False:",
+          "read-only memory written", "tests/test_judge.py"),
+    # write
+    Fault("write.py", "w.kept.array = w.kept.array.copy()", "w.kept.array = w.kept.array",
+          "a kept value not copied before it is overwritten"),
+    Fault("write.py", "version, number = buffer.version + 1, place.number + 1",
+          "version, number = buffer.version, place.number + 1", "the version not bumped",
+          "tests/test_judge.py"),
+    Fault("write.py", "version, number = buffer.version + 1, place.number + 1",
+          "version, number = buffer.version + 1, place.number", "a lost view: the place's number not bumped"),
+    Fault("write.py", "            place.node, place.number = base, number", "            place.number = number",
+          "a write not recorded in the base's history"),
+    Fault("write.py", "        nodes = nodes_of([value]) if task.recorded else None",
+          '        np.copyto(array, plain, "same_kind")\n        nodes = nodes_of([value]) if task.recorded else None',
+          "a refused write that changes bytes"),
+    Fault("write.py", "a = _shadow(a, copies) if isinstance(a, TensorState) else found.copy()", "pass",
+          "an operand in the target's memory read while it is written"),
+    Fault("write.py", "lambda kept: overlap(kept, array)", "lambda kept: same_window(kept, array)",
+          "a missed clash: only the very same window counts"),
+    # index
+    Fault("index.py", "    lasting[flat.size - 1 - last] = 1.0", "    lasting[last] = 1.0",
+          "the first, not the last write of a repeated index wins the gradient", "tests/test_scenarios.py"),
+    Fault("index.py", "overlap(kept, array) and _marked(place, array, key, kept)", "overlap(kept, array)",
+          "an advanced index refused beside what is kept", "tests/test_judge.py"),
+    # record
+    Fault("record.py", "    return value.copy() if np.may_share_memory(value, source) else value", "    return value",
+          "a raw array kept without a copy", "tests/test_judge.py"),
+    Fault("record.py", "    view._number = -1\n", "    view._number = place.number\n",
+          "a view that never asks for its node"),
+    # memory
+    Fault("buffers.py", "if w.low < high and low < w.high and", "if w.low < high and low <= w.low and",
+          "a missed clash: a kept window that begins before the write"),
+    Fault("buffers.py", "sys.getrefcount(self.kept) > _BASELINE", "sys.getrefcount(self.kept) >= _BASELINE",
+          "a window that nobody keeps any more still in the way", "tests/test_judge.py"),
+    Fault("buffers.py", "            if self._locks == 1:", "            if self._locks == 2:",
+          "the user's array not locked while it is kept", "tests/test_judge.py"),
+    # the rest
+    Fault("operands.py", "    return BOOL if isinstance(x, bool) else type(x)", "    return np.asarray(x).dtype",
+          "a Python number that is not weak"),
+    Fault("modes.py", 'return policy.get() or ("refuse" if transform.get() is None else "preserve")',
+          'return policy.get() or "refuse"', "the default of transforms lost", "tests/test_judge.py"),
+    Fault("transforms.py", "= np.array(raw(given), dtype_of(given)", "= np.asarray(raw(given), dtype_of(given)",
+          "the caller's array mutated by a transform", "tests/test_judge.py"),
+    Fault("fast.py", "plan = plans[2] if nx is None else plans[1] if ny is None else plans[3]",
+          "plan = plans[1] if nx is None else plans[2] if ny is None else plans[3]",
+          "the fast path takes the plan of the other operand", "tests/test_tensors.py"),
+    Fault("fast.py", "kept = (keep(t),) if mask == 2 else (keep(x), keep(t))",
+          "kept = (keep(x),) if mask == 2 else (keep(x), keep(t))",
+          "the fast path keeps the operand for the result"),
+    Fault("protocols.py", 'return write.apply(entry, target, inputs, f"{name}(out=)", where)',
+          'return write.apply(entry, target, inputs, f"{name}(out=)")', "where= of a ufunc ignored"),
+    Fault("protocols.py", 'np.maximum: "max"', 'np.maximum: "min"',
+          "np.maximum.reduce takes the minimum", "tests/test_corners.py -k ufunc_methods"),
+    Fault("creation.py", 'made = np.array(data, dtype=dtype, order="C")', "made = np.asarray(data, dtype=dtype)",
+          "tensor() shares memory with its argument", "tests/test_tensors.py"),
+]  # fmt: skip
