@@ -155,7 +155,10 @@ def broadcast(name: str, values: Sequence[Any]) -> tuple[int, ...]:
 def bind(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Arguments by name, defaults filled in."""
     try:
-        bound = entry.signature.bind(*args, **{entry.keywords.get(k, k): v for k, v in kwargs.items()})
+        named = {entry.keywords.get(k, k): v for k, v in kwargs.items()}
+        if len(named) < len(kwargs):
+            raise TypeError(f"{' and '.join(kwargs)} name one argument twice")
+        bound = entry.signature.bind(*args, **named)
     except TypeError as error:
         raise DTypeError(f"{entry.call}: {error}.") from None
     bound.apply_defaults()
