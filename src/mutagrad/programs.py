@@ -238,19 +238,17 @@ class Programs(RuleBasedStateMachine):
         self.lines.append(f"({loss}).backward()")
         exec(self.lines[-1], self.namespace)
         found = differentiate(self.done, self.leaves, self.others, names)
-        self.checks = []
+        checks: list[str] = []
         for name, (want, smooth) in found.items():
             scale = float(max(1.0, np.max(np.abs(want), where=smooth, initial=0.0)))
             rtol, atol = self.tolerance[0], float(f"{self.tolerance[1] * scale:.1g}")
-            part = "" if smooth.all() else f"[np.array({smooth.tolist()})]"
-            got = self.namespace[name].grad.numpy()
-            event("some element stands at a kink" if part else "smooth")
-            checks = [
-                *self.checks,
-                _assertion(f"{name}.grad.numpy(){part}", want[smooth] if part else want, rtol, atol),
-            ]
-            self._agree(f"{name}.grad.numpy(){part}", got[smooth], want[smooth], rtol, atol)
-            self.checks = checks
+            text, got = f"{name}.grad.numpy()", self.namespace[name].grad.numpy()
+            event("smooth" if smooth.all() else "some element stands at a kink")
+            if not smooth.all():
+                text, got, want = f"{text}[np.array({smooth.tolist()})]", got[smooth], want[smooth]
+            self._agree(text, got, want, rtol, atol)
+            checks.append(_assertion(text, want, rtol, atol))
+        self.checks = checks
         if all(s.kind != "backward" for s in self.done):
             self._transformed(loss)
 
