@@ -66,15 +66,17 @@ def test_programs_are_printed_as_python():
         for name in machine.reference.variables:
             np.testing.assert_array_equal(namespace[name].numpy(), machine.namespace[name].numpy())
         for name in machine.leaves:
-            np.testing.assert_array_equal(namespace[name].grad.numpy(), machine.namespace[name].grad.numpy())
+            # The order of a sum of cotangents depends on when views were looked at.
+            got, want = namespace[name].grad.numpy(), machine.namespace[name].grad.numpy()
+            np.testing.assert_allclose(got, want, rtol=machine.tolerance[2], atol=machine.tolerance[2])
         kinds.update(s.kind for s in machine.done)
-        machine.checks[-1] = machine.checks[-1].replace(".grad.numpy()", ".grad.numpy() + 1")
+        machine.checks[-1] = machine.checks[-1].replace(".grad.numpy()", ".grad.numpy() * 2 + 1")
         if "[]" not in machine.checks[-1]:
             with pytest.raises(AssertionError):
                 exec(machine.source(), {})
 
-    check(None, runs, max_examples=15, derandomize=True)
-    check("preserve", runs, max_examples=5, derandomize=True)
+    check(None, runs, max_examples=15, derandomize=True, phases=[Phase.generate])
+    check("preserve", runs, max_examples=5, derandomize=True, phases=[Phase.generate])
     assert kinds >= {"new", "view", "write", "detach", "backward"}
 
 
@@ -182,6 +184,15 @@ def test_interpreter_knows_what_must_be_refused():
     assert not reference.refuses(write("v", added(1.0), recorded=False))
     assert not reference.refuses(write("v", np.copyto, "v", itself=True))
     assert not reference.refuses(write("x", added(1.0), window=lambda a: a[:0]))
+
+
+def test_an_empty_view_is_read_only_where_its_source_is():
+    reference = Interpreter(X)
+    reference.run(Statement("b = ...", "view", "b", ("x",), lambda a: np.broadcast_to(a, (2, 3))))
+    reference.run(Statement("e = b[:0]", "view", "e", ("b",), lambda a: a[:0]))
+    reference.run(Statement("f = x[:0]", "view", "f", ("x",), lambda a: a[:0]))
+    assert reference.refuses(write("e", added(1.0)))
+    assert not reference.refuses(write("f", added(1.0)))
 
 
 def test_interpreter_knows_what_is_released():

@@ -179,6 +179,9 @@ class Interpreter:
         made = np.asarray(s.compute(array))
         if not np.may_share_memory(made, memory.flat):
             self._new(s)
+            if not made.size and made.base is not None:
+                # A view of nothing: no memory to share, but read-only where its source is.
+                self[s.name].flags.writeable = array.flags.writeable
         else:
             stretched = any(n > 1 and step == 0 for n, step in zip(made.shape, made.strides, strict=True))
             writable = array.flags.writeable and not stretched

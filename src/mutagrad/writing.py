@@ -128,8 +128,8 @@ def augmented(draw: Any, reference: Interpreter) -> Statement:
 def product(draw: Any, reference: Interpreter) -> Statement:
     """`x @= y`."""
     names = {n: v.array.shape for n, v in reference.variables.items() if v.array.ndim}
-    name = draw(st.sampled_from(list(names)))
-    square = [n for n, shape in names.items() if shape == names[name][-1:] * 2]
+    name = draw(st.sampled_from(list(names) or list(reference.variables)))
+    square = [n for n, shape in names.items() if name in names and shape == names[name][-1:] * 2]
     if not square:
         return _scaled_down(name)
     other = draw(st.sampled_from(square))
