@@ -29,11 +29,11 @@ FAULTS = [
     Fault("ops/reduction.py", "partial=lambda n: 1 / n", "partial=lambda n: 1",
           "a missing factor: the derivative of a mean", "tests/test_table.py -k mean"),
     Fault("ops/contraction.py", "return matmul(_swapped(x1), g)", "return matmul(x1, g)",
-          "a transpose lost: the adjoint of a matrix product"),
+          "a transpose lost: the adjoint of a matrix product", "tests/test_table.py -k matmul"),
     Fault("ops/movement.py", "start = sum(s[axis] for s in shapes[:i])", "start = 0",
           "the wrong piece: the adjoint of concatenate", "tests/test_table.py -k concatenate"),
     Fault("ops/window.py", "return g.sum(axis=repeated, keepdims=True) if repeated else g", "return g",
-          "a stretched view's cotangent not summed"),
+          "a stretched view's cotangent not summed", "tests/test_movement.py tests/test_table.py -k broadcast_to"),
     # backward
     Fault("backward.py", "return c.sum(axis=axes, keepdims=True)", "return c.max(axis=axes, keepdims=True)",
           "broadcasting not undone by a sum"),
@@ -80,7 +80,7 @@ FAULTS = [
     Fault("write.py", "a = _shadow(a, copies) if isinstance(a, TensorState) else found.copy()", "pass",
           "an operand in the target's memory read while it is written"),
     Fault("write.py", "lambda kept: overlap(kept, array)", "lambda kept: same_window(kept, array)",
-          "a missed clash: only the very same window counts"),
+          "a missed clash: only the very same window counts", "tests/test_judge.py"),
     # index
     Fault("index.py", "    lasting[flat.size - 1 - last] = 1.0", "    lasting[last] = 1.0",
           "the first, not the last write of a repeated index wins the gradient", "tests/test_scenarios.py"),
@@ -93,7 +93,7 @@ FAULTS = [
           "a view that never asks for its node"),
     # memory
     Fault("buffers.py", "if w.low < high and low < w.high and", "if w.low < high and low <= w.low and",
-          "a missed clash: a kept window that begins before the write"),
+          "a missed clash: a kept window that begins before the write", "tests/test_judge.py tests/test_scenarios.py"),
     Fault("buffers.py", "sys.getrefcount(self.kept) > _BASELINE", "sys.getrefcount(self.kept) >= _BASELINE",
           "a window that nobody keeps any more still in the way", "tests/test_judge.py"),
     Fault("buffers.py", "            if self._locks == 1:", "            if self._locks == 2:",
