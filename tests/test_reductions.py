@@ -357,3 +357,13 @@ def test_single_precision_stays_so():
         for q in ([0.3], np.float64(0.3)):
             assert getattr(mg, name)(x, q).dtype == getattr(np, name)(x, q).dtype == np.float64
     assert mg.norm(x[0], 3).dtype == mg.norm(x, 1).dtype == mg.std(x, where=x > 0).dtype == np.float32
+
+
+def test_sums_of_exponentials_of_nothing():
+    x = mg.tensor(np.zeros((2, 0)), requires_grad=True)
+    assert mg.softmax(x, axis=1).shape == (2, 0)
+    assert mg.log_softmax(x, axis=0).shape == (2, 0)
+    np.testing.assert_array_equal(mg.logsumexp(x, axis=1).numpy(), [-np.inf, -np.inf])
+    assert mg.logsumexp(x, axis=0).shape == (0,)
+    mg.softmax(x, axis=1).sum().backward()
+    assert x.grad.shape == (2, 0)

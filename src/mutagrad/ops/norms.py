@@ -84,7 +84,9 @@ _composite(
 
 
 def _shift(x: Any, axis: Any) -> Any:
-    top = stop_gradient(reduction.max(x, axis=axis, keepdims=True))
+    # Nothing has no largest element, and no elements to shift.
+    least = -inf if 0 in np.shape(x) else None
+    top = stop_gradient(reduction.max(x, axis=axis, keepdims=True, initial=least))
     return select(isfinite(top), top, 0.0)
 
 
