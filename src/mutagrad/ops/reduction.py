@@ -81,7 +81,10 @@ var = _add(Composite(
 
 
 def _shift(x: Any, axis: Any) -> Any:
-    top = stop_gradient(max(x, axis=axis, keepdims=True))
+    shape = np.shape(x)
+    # Of nothing there is no largest; the sum of nothing is a zero of the right shape.
+    largest = max if all(shape[a] for a in _axes(axis, len(shape))) else sum
+    top = stop_gradient(largest(x, axis=axis, keepdims=True))
     return where(isfinite(top), top, 0.0)
 
 
