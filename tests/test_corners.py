@@ -320,3 +320,14 @@ def test_ufunc_methods_are_numpys(ufunc):
     assert ufunc.reduce(x, axis=1, keepdims=True).tolist() == ufunc.reduce(table, axis=1, keepdims=True).tolist()
     if ufunc in (np.add, np.multiply):
         assert ufunc.accumulate(x, axis=1).tolist() == ufunc.accumulate(table, axis=1).tolist()
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+def test_softmax_and_logsumexp_of_nothing(shape):
+    x = leaf(np.zeros(shape))
+    y = mg.softmax(x)
+    assert y.shape == shape
+    y.sum().backward()
+    assert x.grad.shape == shape
+    assert mg.logsumexp(x, axis=-1).tolist() == np.full(shape[:-1], -np.inf if 0 in shape[-1:] else 0.0).tolist()
+    assert mg.softmax(np.zeros(shape, "float32")).dtype == np.float32

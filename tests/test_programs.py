@@ -186,11 +186,12 @@ def test_interpreter_knows_what_must_be_refused():
     assert not reference.refuses(write("x", added(1.0), window=lambda a: a[:0]))
 
 
-def test_an_empty_view_is_read_only_where_its_source_is():
+def test_an_empty_view_is_read_only_and_tracked_where_its_source_is():
     reference = Interpreter(X)
     reference.run(Statement("b = ...", "view", "b", ("x",), lambda a: np.broadcast_to(a, (2, 3))))
     reference.run(Statement("e = b[:0]", "view", "e", ("b",), lambda a: a[:0]))
-    reference.run(Statement("f = x[:0]", "view", "f", ("x",), lambda a: a[:0]))
+    reference.run(Statement("f = x[:0]", "view", "f", ("x",), lambda a: a[:0], recorded=False))
+    assert reference.variables["f"].history is not None
     assert reference.refuses(write("e", added(1.0)))
     assert not reference.refuses(write("f", added(1.0)))
 

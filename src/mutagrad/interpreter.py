@@ -180,8 +180,9 @@ class Interpreter:
         if not np.may_share_memory(made, memory.flat):
             self._new(s)
             if not made.size and made.base is not None:
-                # A view of nothing: no memory to share, but read-only where its source is.
+                # A view of nothing: no memory to share, but read-only where its source is, and with its history.
                 self[s.name].flags.writeable = array.flags.writeable
+                self.variables[s.name].memory.history = self._history(s.reads)
         else:
             stretched = any(n > 1 and step == 0 for n, step in zip(made.shape, made.strides, strict=True))
             writable = array.flags.writeable and not stretched
