@@ -57,7 +57,7 @@ CASES = {
                   ((some(2, 0), some(0, 3)), {"axes": 1}), ((some(2, 1), some(1, 2)), {"axes": ([0, 1], [1, 0])}),
                   ((some(2, 3, 2), some(2, 2, 5)), {"axes": ([2, 0], [0, 1])})],
     "cross": SPACE,
-    "convolve": pairs(SLIDING),
+    "convolve": [*pairs(SLIDING), *pairs([(np.array(2.0), V3), (V3, np.array(2.0)), (np.array(2.0), np.array(3.0))])],
     "correlate": pairs(SLIDING),
     "einsum": [(("ij,jk->ik", M23, M34), {}), (("ii->i", M33), {}), (("ii", M33), {}), (("ij->", M23), {}),
                (("ij,ij,j", M23, M23, V3), {}), (("...j,j->...", T234, M34[0]), {}),

@@ -255,6 +255,9 @@ def _mode(whole: bool, shape: Any, other: Any) -> str:
 
 
 def _convolve_pull(g: Any, other: Any, shape: Any, mode: Any) -> Any:
+    if other.shape == () or shape == ():  # convolve takes a number as a vector of one; correlate does not
+        size = (math.prod(shape),)
+        return reshape(_convolve_pull(g, reshape(other, (-1,)), size, mode), shape)
     g, whole = _whole(g, (shape, other.shape), mode, (min(math.prod(shape), math.prod(other.shape)) - 1) // 2)
     return correlate(g, other, _mode(whole, shape, other))
 
