@@ -9,11 +9,14 @@ import pytest
 import mutagrad
 
 SOURCE = Path(mutagrad.__file__).parent
-ROOMS = """errors modes expr fastmath ops codegen compile buffers run node operands judge record fast write index
-    placement pulls backward forward protocols operators tensors functions creation call transforms strategies testing
-    interpreter statements writing programs __init__ nist __main__""".split()
-OPS = """entry window elementwise rounding movement indexing reduction norms statistics joining contraction
-    __init__""".split()
+ROOMS = """errors modes expr mathematics fastmath ops codegen compile buffers run node operands judge record fast write
+    index placement pulls backward forward protocols operators tensors functions creation call transforms strategies
+    testing interpreter statements writing programs __init__ nist __main__""".split()
+PACKAGES = {
+    "ops": """entry window elementwise rounding movement indexing reduction norms statistics joining contraction
+        __init__""".split(),
+    "mathematics": "__init__ bits floats reduction angles trigonometric exponential logarithm special".split(),
+}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -45,9 +48,9 @@ def test_imports_go_upwards(path):
     mine = path.relative_to(SOURCE).with_suffix("").parts
     assert mine[0] in ROOMS, f"{path.name} is in no room of the house"
     for other in imported(path):
-        if mine[0] == "ops" and other[0] == "ops":
-            theirs = other[1] if len(other) > 1 else "__init__"
-            assert OPS.index(theirs) < OPS.index(mine[1]), f"{mine} imports {other}"
+        if mine[0] in PACKAGES and other[0] == mine[0]:
+            order, theirs = PACKAGES[mine[0]], other[1] if len(other) > 1 else "__init__"
+            assert order.index(theirs) < order.index(mine[1]), f"{mine} imports {other}"
         else:
             assert place(other) < place(mine), f"{mine} imports {other}"
 

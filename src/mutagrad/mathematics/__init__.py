@@ -1,0 +1,1 @@
+"""Scalar mathematics that the compiler inlines into loops and turns into packed instructions."""
