@@ -139,8 +139,11 @@ def scaled(term: Term, reference: Interpreter) -> Term | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the mean of nothing, which is left out below
-            value = np.asarray(evaluate(term, reference))
+            found = evaluate(term, reference)
+        value = np.asarray(found)
     except (ValueError, IndexError, TypeError):
+        return None
+    if isinstance(found, tuple | list):  # unstack and its kin give several
         return None
     if value.size > 64 or value.ndim > 4 or value.dtype.kind != "f":
         return None
