@@ -63,6 +63,7 @@ class Call:
         self.given = [args[k] for k in numbers]
         self.single = not isinstance(argnums, Sequence)
         plain = list(leaves(self.given))
+        self.tensors = any(isinstance(a, TensorState) for a in plain)
         tracked = any(isinstance(a, TensorState) and node_of(a) is not None for a in (*plain, *beside))
         # Inside another transform, or with tracked arguments, the gradient is differentiated again.
         self.graph = recording.get() and (transform.get() is not None or tracked)
@@ -112,7 +113,7 @@ class Call:
                     start(sweep, t, seed(t, c, self.what))
             sweep.run(self.nodes)
             given = list(leaves(self.given))
-            if sweep.left and not self.graph and recorded and any(isinstance(a, TensorState) for a in given):
+            if sweep.left and not self.graph and recorded and self.tensors:
                 # The gradient depends on tracked tensors from outside; as a Tensor it must say so.
                 self.graph = True
                 return self.pull(outputs, cotangents)
@@ -140,7 +141,7 @@ class Call:
         ends = [node_of(t) if isinstance(t, TensorState) else None for t in outputs]
         nodes, left = between([e for e in ends if e is not None], self.floor)
         # As for gradients: what depends on tracked tensors from outside must say so.
-        outside = left and recording.get() and any(isinstance(a, TensorState) for a in leaves(self.given))
+        outside = left and recording.get() and self.tensors
         graph = self.graph or outside
         push(given, nodes, graph)
         out = []
@@ -161,7 +162,7 @@ class Call:
         """A result as the caller wants it: a Tensor where tensors went in, else plain numbers."""
         if not isinstance(t, TensorState) or self.graph:
             return t
-        if any(isinstance(a, TensorState) for a in leaves(self.given)):
+        if self.tensors:
             return record.new(np.array(raw(t), dtype_of(t)))
         return np.asarray(raw(t)).item() if shape_of(t) == () else np.array(raw(t))
 

@@ -158,7 +158,9 @@ def domain_names(entry: Entry) -> str:
 
 
 def _method(entry: Entry) -> Callable[..., Any]:
-    function = function_of(entry)
+    function = FUNCTIONS[entry.name]
+    if isinstance(entry, Elementwise) and len(entry.operands) == 1:
+        return function
     place = list(entry.signature.parameters).index(entry.operands[0])
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -179,10 +181,7 @@ def _method(entry: Entry) -> Callable[..., Any]:
                 args = (args,)
             return entry(self, *args, **kwargs)
 
-    elif isinstance(entry, Elementwise) and len(entry.operands) == 1:
-        method = unary_of(entry, into=into(entry))  # type: ignore[assignment]
-
-    method.__name__, method.__doc__ = entry.name, document(entry)
+    method.__name__, method.__doc__ = entry.name, function.__doc__
     return method
 
 
@@ -198,6 +197,12 @@ def _inplace_method(entry: Entry) -> Callable[..., Any]:
     return method
 
 
+# Public functions by every public name.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+for _name, _entry in OPS.items():
+    FUNCTIONS[_name] = FUNCTIONS[_entry.name] if _entry.name in FUNCTIONS else function_of(_entry)
+
+
 def _install() -> None:
     for name, entry in OPS.items():
         if entry.method and not hasattr(Tensor, name):
@@ -207,8 +212,3 @@ def _install() -> None:
 
 
 _install()
-
-# Public functions by every public name.
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-for _name, _entry in OPS.items():
-    FUNCTIONS[_name] = FUNCTIONS[_entry.name] if _entry.name in FUNCTIONS else function_of(_entry)

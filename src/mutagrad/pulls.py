@@ -15,6 +15,7 @@ from .buffers import Kept, Window
 from .node import Node, new_node
 from .operands import raw
 from .ops import OPS, Elementwise, Plan, Reduction, Structural
+from .ops.elementwise import multiply, power, square
 from .ops.entry import Contraction, Indexing, Movement
 from .ops.indexing import added, getitem, put
 from .ops.window import Layout, window, write
@@ -230,10 +231,10 @@ def squared(node: Node) -> Node | None:
     """For a node that squares its input: a node in its stead that says so in one step; None if there is no such."""
     entry, inputs = node.entry, node.inputs
     assert inputs is not None
-    if entry is OPS["multiply"]:
+    if entry is multiply:
         if inputs[0] is not inputs[1]:
             return None
-    elif entry is OPS["power"] and (inputs[1] is not None or type(node.kept[-1]) is not float or node.kept[-1] != 2):
+    elif entry is power and (inputs[1] is not None or type(node.kept[-1]) is not float or node.kept[-1] != 2):
         return None
     root = inputs[0]
     if root is None or root.inputs is None or root.holder is not None or getattr(root.entry, "squared", None) is None:
@@ -248,4 +249,4 @@ def squared(node: Node) -> Node | None:
     return made
 
 
-SQUARES = frozenset({OPS["square"], OPS["multiply"], OPS["power"]})
+SQUARES = frozenset({square, multiply, power})

@@ -352,8 +352,7 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
             if entry.kernel is not None:
                 value: Any = run.scan(entry, values)
             else:
-                with np.errstate(all="ignore"):  # silent, as the kernels are
-                    value = entry.compute(*([values] if entry.sequence else values), **params)
+                value = entry.compute(*([values] if entry.sequence else values), **params)
         except (ValueError, TypeError, IndexError, OverflowError) as error:
             raise in_words(entry, operands, error) from None
         value, aux = value if isinstance(value, tuple) else (value, {})

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import DTypeError, describe
 from .entry import Composite, Contraction, Entry
 from .indexing import scatter
-from .movement import broadcast_to, concatenate, expand_dims, ravel, reshape, transpose
+from .movement import broadcast_to, concatenate, expand_dims, matrix_transpose, moveaxis, ravel, reshape, transpose
 from .reduction import sum
 
 TABLE: dict[str, Entry] = {}
@@ -22,12 +22,6 @@ def contraction(call: str, doc: str, **rule: Any) -> Contraction:
     return made
 
 
-def _moved(x: Any, source: int, destination: int) -> Any:
-    order = list(range(x.ndim))
-    order.insert(destination % x.ndim, order.pop(source))
-    return transpose(x, order)
-
-
 def _folded(c: Any, ndim: int) -> Any:
     """Sum over the axes that broadcasting put in front; the edge would not find them once the others are moved."""
     return sum(c, tuple(range(c.ndim - ndim))) if c.ndim > ndim else c
@@ -36,16 +30,12 @@ def _folded(c: Any, ndim: int) -> Any:
 # Products of matrices and along axes
 
 
-def _swapped(x: Any) -> Any:
-    return _moved(x, -1, -2)
-
-
 def _matmul_x1(g: Any, x2: Any, x1_shape: Any) -> Any:
     if x2.ndim == 1:
         return expand_dims(g, -1) * x2
     if len(x1_shape) == 1:
         return matmul(x2, expand_dims(g, -1))[..., 0]
-    return matmul(g, _swapped(x2))
+    return matmul(g, matrix_transpose(x2))
 
 
 def _matmul_x2(g: Any, x1: Any, x2_shape: Any) -> Any:
@@ -55,7 +45,7 @@ def _matmul_x2(g: Any, x1: Any, x2_shape: Any) -> Any:
         # One product over all rows of the stack, instead of a stack of products that the edge would add up.
         rows = range(x1.ndim - 1)
         return tensordot(x1, g, (rows, rows))
-    return matmul(_swapped(x1), g)
+    return matmul(matrix_transpose(x1), g)
 
 
 matmul = contraction(
@@ -161,7 +151,7 @@ vdot = contraction(
 
 
 def _vecdot_pull(g: Any, other: Any, shape: Any, axis: int) -> Any:
-    return _moved(_folded(expand_dims(g, -1) * _moved(other, axis, -1), len(shape)), -1, axis)
+    return moveaxis(_folded(expand_dims(g, -1) * moveaxis(other, axis, -1), len(shape)), -1, axis)
 
 
 vecdot = contraction(
@@ -206,14 +196,14 @@ def _in_space(x: Any) -> Any:
 
 def _cross_pull(g: Any, other: Any, shape: Any, axes: Any, first: bool) -> Any:
     mine, theirs, axisc = axes
-    other = _moved(other, theirs, -1)
+    other = moveaxis(other, theirs, -1)
     if shape[mine] == other.shape[-1] == 2:
         g = concatenate([np.zeros((*g.shape, 2), g.dtype), expand_dims(g, -1)], axis=-1)
     else:
-        g = _moved(g, axisc, -1)
+        g = moveaxis(g, axisc, -1)
     other = _in_space(other)
     made = cross(other, g) if first else cross(g, other)
-    return _moved(_folded(made[..., : shape[mine]], len(shape)), -1, mine)
+    return moveaxis(_folded(made[..., : shape[mine]], len(shape)), -1, mine)
 
 
 def _cross_a(g: Any, b: Any, a_shape: Any, axisa: int, axisb: int, axisc: int, axis: Any) -> Any:

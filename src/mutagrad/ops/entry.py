@@ -8,7 +8,6 @@ which the rooms below register here.
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -357,17 +356,17 @@ class Reduction(Entry):
         self.finish = acc if finish is None else expr.lift(finish(acc, n))
         # Elementwise over the reduced array, with g and out broadcast along the reduced axes.
         self.plan = self._plan_of(partial)
+        self._squared = None if squared is None else self._plan_of(squared)
         self.kernels: dict[Any, Any] = {}
 
     def _plan_of(self, partial: Callable[..., Any]) -> Plan:
         names = {p: expr.name(p) for p in inspect.signature(partial).parameters}
         return Plan(self, [expr.zmul(expr.name("g"), _call_by_name(partial, names))])
 
-    @functools.lru_cache(maxsize=1)  # noqa: B019  (entries live as long as the library)
     def squared_plan(self, active: tuple[bool, ...]) -> Plan:
         """The derivative of the op's square."""
-        assert self.squared is not None
-        return self._plan_of(self.squared)
+        assert self._squared is not None
+        return self._squared
 
 
 class Structural(Entry):

@@ -334,8 +334,7 @@ diag = _composite(
 
 
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    along = diagonal(a, offset, axis1, axis2)
-    return sum(along if dtype is None else astype(along, np.dtype(dtype)), axis=-1)
+    return sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 trace = _composite(

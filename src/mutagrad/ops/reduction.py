@@ -12,7 +12,7 @@ from ..errors import DTypeError, RangeError, ShapeError, describe
 from .elementwise import add, declared, equal, guarded_product, isnan, maximum, minimum, multiply, not_equal, sqrt
 from .elementwise import where as select
 from .entry import NO_DERIVATIVE, Composite, Contraction, Entry, Indexing, Reduction
-from .movement import astype, broadcast_to, concatenate, expand_dims, flip, reshape, transpose
+from .movement import astype, broadcast_to, concatenate, expand_dims, flip, moveaxis, reshape, transpose
 
 TABLE: dict[str, Entry] = {}
 
@@ -212,25 +212,14 @@ recurrence = _add(Contraction(
 ))  # fmt: skip
 
 
-def _last(x: Any, axis: int) -> Any:
-    order = [a for a in range(x.ndim) if a != axis % x.ndim] + [axis % x.ndim]
-    return transpose(x, order)
-
-
-def _unlast(x: Any, axis: int) -> Any:
-    order = list(range(x.ndim - 1))
-    order.insert(axis % x.ndim, x.ndim - 1)
-    return transpose(x, order)
-
-
 def _cumprod_adjoint(g: Any, a: Any, a_shape: Any, axis: Any) -> Any:
     """The cotangent s[i] * (product of what stands before i), where s is the recurrence's adjoint."""
     if axis is None or a.ndim == 0:
         return reshape(_cumprod_adjoint(g, reshape(a, (-1,)), None, 0), a_shape)
     if a.shape[axis] == 0:
         return g
-    a = _last(a, axis)
-    return _unlast(guarded_product(_backwards(_last(g, axis), a), _before(a)), axis)
+    a = moveaxis(a, axis, -1)
+    return moveaxis(guarded_product(_backwards(moveaxis(g, axis, -1), a), _before(a)), -1, axis)
 
 
 cumprod = _add(Contraction(
