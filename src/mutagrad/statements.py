@@ -139,9 +139,10 @@ def scaled(term: Term, reference: Interpreter) -> Term | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the mean of nothing, which is left out below
+            warnings.simplefilter("error", DeprecationWarning)  # the cross product of two-dimensional vectors
             found = evaluate(term, reference)
         value = np.asarray(found)
-    except (ValueError, IndexError, TypeError):
+    except (ValueError, IndexError, TypeError, DeprecationWarning):
         return None
     if isinstance(found, tuple | list):  # unstack and its kin give several
         return None
