@@ -75,7 +75,9 @@ def load(function: str, source: str, args: Sequence[Any]) -> Callable[..., Any]:
             start = time.perf_counter()
             dispatcher = getattr(_module(function, source), function)
             dispatcher.compile(tuple(args))
-            dtype = next((str(a.dtype) for a in args if hasattr(a, "dtype")), str(args[-1]))
+            dtypes = [str(getattr(a, "dtype", a)) for a in args]
+            # Conditions come in any place; they say nothing of what is computed.
+            dtype = next((d for d in dtypes if d != "bool"), "bool")
             cached = bool(dispatcher.stats.cache_hits[tuple(args)])
             report.append(Compiled(function, dtype, time.perf_counter() - start, cached))
             _loaded[key] = dispatcher.get_overload(tuple(args))
