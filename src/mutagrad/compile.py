@@ -101,8 +101,8 @@ def _module(function: str, source: str) -> ModuleType:
     cache.Locator.modules.add(name)
     try:
         exec(builtins.compile(source, path, "exec"), vars(module))
+        getattr(module, function)._cache = cache.Shelf(name)
     except BaseException:
         del sys.modules[name]
         raise
-    getattr(module, function)._cache = cache.Shelf(name)
     return module
