@@ -10,12 +10,15 @@ import pytest
 
 from mutagrad import cache, warmup
 from mutagrad.__main__ import main
+from mutagrad.compile import Compiled
 from mutagrad.ops import OPS, Elementwise
 
 # The one op of few kernels that these tests compile.
 OP = "negative"
 PROGRAM = f"""
 import sys
+import numba
+before = set(sys.modules)
 import numpy as np
 import mutagrad as mg
 from mutagrad.compile import report
@@ -27,6 +30,7 @@ for dtype in ("float64", "float32"):
     s = mg.tensor(np.array(2.0, dtype), requires_grad=True)
     mg.{OP}(s).backward()
 print([kernel.name for kernel in report if not kernel.cached])
+print(sorted({{"hypothesis", "numpy.ma", "numpy.testing", "unittest", "json", "tqdm"}} & sys.modules.keys() - before))
 """
 
 
@@ -64,10 +68,16 @@ def test_prints_a_line_for_each_kernel_and_the_total(warmed, folder):
     assert max(map(len, lines)) <= 110
 
 
-def test_a_later_process_compiles_nothing(warmed, folder):
+def test_a_line_says_where_a_kernel_came_from():
+    lines = [warmup.line(Compiled("f", "float64", 0.1234, cached)) for cached in (False, True)]
+    assert [re.match(KERNEL, line)[3] for line in lines] == ["compiled", "from disk"]
+    assert all(" 123.4 ms " in line for line in lines)
+
+
+def test_a_later_process_compiles_nothing_and_imports_little(warmed, folder):
     done = run(folder, "-c", PROGRAM)
     assert done.stderr == ""
-    assert done.stdout == "[]\n"
+    assert done.stdout == "[]\n[]\n"
 
 
 def test_a_bar_where_tqdm_is_to_be_had(warmed, folder, tmp_path):
@@ -132,6 +142,7 @@ def test_samples_lie_where_the_op_is_differentiable(name):
         arrays = warmup.samples(entry, dtype)
         assert all(a.shape == (3,) and a.dtype in (dtype, bool) for a in arrays)
         for k, a in enumerate(arrays if isinstance(entry, Elementwise) else ()):
+            assert (a.dtype == bool) == (entry.operands[k] in entry.masks)
             inside = [(low < a) & (a < high) for low, high in entry.domain[k]]
             assert a.dtype == bool or np.any(inside, axis=0).all()
 
@@ -139,5 +150,7 @@ def test_samples_lie_where_the_op_is_differentiable(name):
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) for n in warmup.common()] + ["where", "prod"])
 def test_the_forms_of_an_op_run(name):
     for dtype in warmup.DTYPES:
-        for form in warmup.forms(OPS[name], dtype):
+        forms = list(warmup.forms(OPS[name], dtype))
+        assert forms
+        for form in forms:
             form()
