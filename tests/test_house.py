@@ -9,9 +9,9 @@ import pytest
 import mutagrad
 
 SOURCE = Path(mutagrad.__file__).parent
-ROOMS = """errors modes expr mathematics fastmath ops codegen compile buffers run node operands judge record fast write
-    index placement pulls backward forward protocols operators tensors functions creation call transforms strategies
-    testing interpreter statements writing programs __init__ nist __main__""".split()
+ROOMS = """errors modes expr mathematics fastmath ops codegen cache compile buffers run node operands judge record fast
+    write index placement pulls backward forward protocols operators tensors functions creation call transforms
+    strategies testing interpreter statements writing programs __init__ nist warmup __main__""".split()
 PACKAGES = {
     "ops": """entry window elementwise rounding movement indexing reduction norms statistics joining contraction
         __init__""".split(),
@@ -92,4 +92,5 @@ def test_runtime_needs_numba_and_numpy_only():
                 optional = (
                     path.name in ("strategies.py", "statements.py", "writing.py", "programs.py") and n == "hypothesis"
                 )
+                optional |= path.name == "warmup.py" and n == "tqdm"
                 assert n in allowed or n in sys.stdlib_module_names or optional, f"{path.name} imports {n}"

@@ -21,6 +21,10 @@ KEYS = {
         {"elements", "program", "system", "in_least_us", "out_least_us", "in_peak_bytes", "out_peak_bytes"},
     ],
     "chain": [{"system", "shape", "length", "forward_us", "backward_us", "free_us", "bytes_per_node"}],
+    "startup": [
+        {"step", "cold_ms", "warm_least_ms", "warm_median_ms"},
+        {"kernel", "cold_ms", "warm_least_ms", "warm_median_ms"},
+    ],
     "profile": [{"kernel", "computes", "dtype", "calls", "seconds", "bytes", "compile_seconds"}],
 }
 

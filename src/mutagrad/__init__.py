@@ -22,6 +22,7 @@ from .creation import (
     zeros_like,
 )
 from .errors import (
+    CacheWarning,
     DTypeError,
     GradientCutWarning,
     GradientError,

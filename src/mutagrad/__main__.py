@@ -2,7 +2,8 @@
 
 `python -m mutagrad` prints it as plain text and returns 0 if all fits from the second starts reached the
 digits that are asked of them. `python -m mutagrad nist` fits all of NIST's regressions and prints the digits
-reached from both starts; it returns 0 if every fit reached those asked.
+reached from both starts; it returns 0 if every fit reached those asked. `python -m mutagrad warmup` compiles
+the kernels of common ops ahead.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import mutagrad as mg
+from mutagrad import warmup
 from mutagrad.compile import report
 from mutagrad.nist import PROBLEMS, Problem
 
@@ -373,8 +375,15 @@ def show_compiled(parts: Sequence[Part], earlier: float) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the main job and print it; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m mutagrad", description="Show what mutagrad does.")
-    parser.add_argument("part", nargs="?", choices=["nist"], help="fit all of NIST's regressions, and no more")
-    if parser.parse_args(arguments).part == "nist":
+    says = "nist: fit all of NIST's regressions, and no more; warmup: compile the kernels of common ops ahead"
+    parser.add_argument("part", nargs="?", choices=["nist", "warmup"], help=says)
+    parser.add_argument("ops", nargs="*", help="after warmup: names of ops, to compile only theirs")
+    given = parser.parse_args(arguments)
+    if given.part == "warmup":
+        return warmup.warm(given.ops)
+    if given.ops:
+        parser.error(f"only warmup takes names of ops: {' '.join(given.ops)}")
+    if given.part == "nist":
         return 0 if show_table() else 1
     # The package is imported before this file can look at a clock.
     earlier = time.process_time()

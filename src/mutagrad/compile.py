@@ -1,27 +1,23 @@
-"""Source to machine code: one importable module per kernel, named by its content, cached on disk.
+"""Source to machine code: one module per kernel, named by its content, cached on disk.
 
-The only caller of `njit`. A kernel's name is the hash of its own text and of the text of the scalar
-mathematics it may reach, since Numba's cache does not notice edits in other files.
+The only caller of `njit`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
-import stat
+import builtins
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numba
 from numba import types
 
-from . import fastmath
+from . import cache
 
 FLOATS = {"d": types.float64, "f": types.float32, "?": types.boolean}
 
@@ -79,70 +75,34 @@ def load(function: str, source: str, args: Sequence[Any]) -> Callable[..., Any]:
             start = time.perf_counter()
             dispatcher = getattr(_module(function, source), function)
             dispatcher.compile(tuple(args))
-            dtype = next((str(a.dtype) for a in args if hasattr(a, "dtype")), str(args[-1]))
-            cached = bool(dispatcher.stats.cache_hits)
+            dtypes = [str(getattr(a, "dtype", a)) for a in args]
+            # Conditions come in any place; they say nothing of what is computed.
+            dtype = next((d for d in dtypes if d != "bool"), "bool")
+            cached = bool(dispatcher.stats.cache_hits[tuple(args)])
             report.append(Compiled(function, dtype, time.perf_counter() - start, cached))
             _loaded[key] = dispatcher.get_overload(tuple(args))
         return _loaded[key]
 
 
-def _reachable() -> str:
-    assert fastmath.__file__ is not None
-    return Path(fastmath.__file__).read_text() + Path(__file__).read_text() + numba.__version__
-
-
-_reach = ""
-
-
-def _module(function: str, source: str) -> Any:
-    global _reach
-    _reach = _reach or _reachable()
-    digest = hashlib.sha256((source + _reach).encode()).hexdigest()[:20]
-    name = f"{function}_{digest}"
+def _module(function: str, source: str) -> ModuleType:
+    """The module of a kernel's text; what lies on disk is a copy, for whoever reads a traceback or a profile."""
+    name = cache.name_of(function, source)
     if name in sys.modules:
         return sys.modules[name]
-    path = cache_folder() / f"{name}.py"
-    if not path.exists() or path.read_text() != source:
-        # Written whole under another name first, so that a concurrent process never reads half a file.
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w") as file:
-            file.write(source)
-        os.replace(temporary, path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    file = f"{name}.py"
+    text = source.encode()
+    if text not in cache.read(file):
+        cache.write(file, text)
+    path = str((cache.cache_folder() or Path("<mutagrad>")) / file)
+    module = ModuleType(name)
+    module.__file__ = path
+    # Numba finds the module of the code that it takes from disk by its name.
     sys.modules[name] = module
+    cache.Locator.modules.add(name)
     try:
-        spec.loader.exec_module(module)
+        exec(builtins.compile(source, path, "exec"), vars(module))
+        getattr(module, function)._cache = cache.Shelf(name)
     except BaseException:
         del sys.modules[name]
         raise
     return module
-
-
-_folder: Path | None = None
-
-
-def cache_folder() -> Path:
-    """Where compiled kernels live: `MUTAGRAD_CACHE_DIR`, else the user's cache folder; private to the user.
-
-    A folder that cannot be made, written or trusted is replaced by a temporary one for this process.
-    """
-    global _folder
-    if _folder is None:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        wanted = Path(os.environ.get("MUTAGRAD_CACHE_DIR") or os.path.join(base, "mutagrad"))
-        _folder = wanted if _usable(wanted) else Path(tempfile.mkdtemp(prefix="mutagrad-"))
-    return _folder
-
-
-def _usable(folder: Path) -> bool:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
-    except OSError:
-        return False
-    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
-        return False
-    return os.access(folder, os.W_OK | os.X_OK)

@@ -33,6 +33,10 @@ class GradientCutWarning(UserWarning):
     """A tracked tensor was turned into plain numbers, which cuts its gradient."""
 
 
+class CacheWarning(UserWarning):
+    """The folder named for compiled kernels cannot be used or trusted; kernels are compiled without it."""
+
+
 def word(what: str, why: Iterable[str] = (), ways: str = "") -> str:
     """Word an error: one sentence, then the lines that explain it, then the ways out."""
     lines = [what, *("    " + line for line in why)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,7 +56,9 @@ def check_dtype(dtype: np.dtype[Any], op: str) -> None:
 
 def check_array(x: np.ndarray, op: str) -> None:
     """Refuse what an array is, in one sentence."""
-    if isinstance(x, np.ma.MaskedArray):
+    # There is one only where the module has been imported, and importing it here would take some 15 ms.
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(x, masked.MaskedArray):
         raise DTypeError(f"{op}: masked arrays are not supported; use .filled(value), or where(mask, ...).")
     check_dtype(x.dtype, op)
 
