@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import gc
 import importlib.metadata
@@ -14,9 +15,11 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from mutagrad import pool
 
 HERE = Path(__file__).resolve().parent
 
@@ -137,11 +140,23 @@ def clock(function: Callable[[], Any]) -> tuple[float, Any]:
 # Memory
 
 
-def peak(function: Callable[[Any], Any], prepare: Callable[[], Any]) -> int:
-    """Bytes that Python and NumPy held at most during `function(prepare())`, beyond those held before the call."""
+@contextlib.contextmanager
+def _traced() -> Iterator[None]:
+    """Trace what Python and NumPy hold; the pool keeps nothing idle meanwhile, or it would be counted as held."""
+    limit, pool.shared.limit = pool.shared.limit, 0
+    pool.shared.give_back()
     gc.collect()
     tracemalloc.start()
     try:
+        yield
+    finally:
+        tracemalloc.stop()
+        pool.shared.limit = limit
+
+
+def peak(function: Callable[[Any], Any], prepare: Callable[[], Any]) -> int:
+    """Bytes that Python and NumPy held at most during `function(prepare())`, beyond those held before the call."""
+    with _traced():
         # Traced as well, since the call may free what was prepared.
         argument = prepare()
         before = tracemalloc.get_traced_memory()[0]
@@ -150,22 +165,16 @@ def peak(function: Callable[[Any], Any], prepare: Callable[[], Any]) -> int:
         highest = tracemalloc.get_traced_memory()[1]
         del result
         return highest - before
-    finally:
-        tracemalloc.stop()
 
 
 def held(function: Callable[[], Any]) -> int:
     """Bytes that Python and NumPy hold for what a call returns."""
-    gc.collect()
-    tracemalloc.start()
-    try:
+    with _traced():
         before = tracemalloc.get_traced_memory()[0]
         result = function()
         after = tracemalloc.get_traced_memory()[0]
         del result
         return after - before
-    finally:
-        tracemalloc.stop()
 
 
 def resident() -> int | None:

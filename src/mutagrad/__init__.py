@@ -35,6 +35,7 @@ from .functions import FUNCTIONS
 from .index import add_at
 from .modes import enable_grad, inplace_policy, no_grad
 from .placement import copyto, fill_diagonal, place, put, put_along_axis, putmask
+from .pool import memory_stats
 from .tensors import Tensor
 from .transforms import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 

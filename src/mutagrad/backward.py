@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import modes, record
+from . import modes, pool, record
 from .buffers import lock
 from .errors import DTypeError, GradientError, ShapeError, describe
 from .modes import Switch
@@ -123,7 +123,7 @@ class Sweep:
         elif slot[1] and isinstance(slot[0], np.ndarray):
             np.add(slot[0], c, out=slot[0])
         else:
-            slot[0], slot[1] = slot[0] + c, True
+            slot[0], slot[1] = _sum(slot[0], c), True
 
     def owned(self, node: Node, layout: Layout | None = None) -> np.ndarray:
         """The node's cotangent as an array of its own, to be added to in place; zeros if there is none yet."""
@@ -136,6 +136,13 @@ class Sweep:
         slot[0] = own(slot[0], slot[1], layout, node.dtype)
         slot[1] = True
         return slot[0]
+
+
+def _sum(a: Any, b: Any) -> Any:
+    """The sum of two cotangents, in memory of its own."""
+    if isinstance(a, np.ndarray) and a.dtype == b.dtype and a.shape == b.shape and b.flags.c_contiguous:
+        return np.add(a, b, out=pool.empty(b.shape, b.dtype))
+    return a + b
 
 
 def _add(a: Any, b: Any) -> Any:
@@ -228,7 +235,7 @@ def _accumulated(node: Node, slot: Sequence[Any], graph: bool, old: Any) -> Any:
         return OPS["positive"](value) if old is None else _add(old, value)
     if old is not None:
         return (
-            record.new(np.asarray(raw(old)) + value)
+            record.new(_sum(np.asarray(raw(old)), value))
             if node.shape
             else record.new(np.asarray(raw(old) + value, node.dtype))
         )

@@ -128,6 +128,8 @@ def identity(owner: np.ndarray) -> int:
     base: Any = owner.base
     if isinstance(base, memoryview):
         base = base.obj
+        if isinstance(base, np.ndarray):
+            return identity(owner_of(base))
     return id(owner if base is None else base)
 
 

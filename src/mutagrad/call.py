@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import record
+from . import pool, record
 from .backward import Sweep, own, seed, start
 from .errors import DTypeError, ShapeError, describe
 from .forward import between, push
@@ -88,7 +88,7 @@ class Call:
     def _argument(self, value: Any) -> Any:
         given = operand(value, self.what)
         outer = node_of(given) if isinstance(given, TensorState) and self.graph else None
-        array = np.array(raw(given), dtype_of(given) if isinstance(given, TensorState) else None)
+        array = _copy(raw(given), dtype_of(given) if isinstance(given, TensorState) else None)
         if array.dtype.kind in "iu":
             array = array.astype(np.float64)
         if array.dtype not in FLOATS:
@@ -163,8 +163,15 @@ class Call:
         if not isinstance(t, TensorState) or self.graph:
             return t
         if self.tensors:
-            return record.new(np.array(raw(t), dtype_of(t)))
-        return np.asarray(raw(t)).item() if shape_of(t) == () else np.array(raw(t))
+            return record.new(_copy(raw(t), dtype_of(t)))
+        return np.asarray(raw(t)).item() if shape_of(t) == () else _copy(raw(t))
+
+
+def _copy(value: Any, dtype: Any = None) -> np.ndarray:
+    """A value as a new array."""
+    if type(value) is np.ndarray and value.flags.c_contiguous:
+        return pool.copy(value)
+    return np.array(value, dtype)
 
 
 def positions(what: str, argnums: Any, count: int | None) -> list[int]:

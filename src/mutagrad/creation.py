@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import record
+from . import pool, record
 from .buffers import Buffer, identity, known, lock, owner_of, writable_alias
 from .errors import DTypeError, GradientError, ShapeError
 from .modes import recording, tick
@@ -51,7 +51,8 @@ def _array(data: Any, dtype: Any, op: str) -> np.ndarray:
     if isinstance(data, np.ndarray):
         check_array(data, op)
     try:
-        made = np.array(data, dtype=dtype, order="C")
+        plain = type(data) is np.ndarray and dtype is None
+        made = pool.copy(data) if plain else np.array(data, dtype=dtype, order="C")
     except (ValueError, TypeError, OverflowError) as error:
         raise ShapeError(f"{op}: {str(error).rstrip('.')}.") from None
     check_dtype(made.dtype, op)

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 from numpy import empty as _empty
 
-from . import record, run
+from . import pool, record, run
 from .buffers import lock
 from .modes import recording, tick
 from .node import Node, TensorState, born, node_of
 from .operands import SCALAR_TYPES, resolve
 from .ops import Elementwise
 from .record import elementwise, inside, internal, keep, site
-from .run import FLOAT64
+
+# So many elements take less memory than the pool lends, whatever their dtype.
+FEW = pool.SMALL // 8
 
 # What an operator takes beside a tensor; anything else gets its own say.
 KNOWN = (TensorState, float, int, np.ndarray, np.generic, list, tuple)
@@ -111,7 +113,7 @@ def unary_of(entry: Elementwise, depth: int = 1, into: Into | None = None) -> Ca
                 return _in_memory(entry, fasts[x._kind], (x,))
             size = len(array)
             shape = (size,)
-            memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
+            memory = _empty(size, dtype) if size < FEW else pool.empty(size, dtype)
             call(memory, array)
             value = None
         t = record.Tensor()
@@ -239,7 +241,7 @@ def binary_of(
                 size = len(vy)
             value = None
             shape = (size,)
-            memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
+            memory = _empty(size, dtype) if size < FEW else pool.empty(size, dtype)
             call(memory, vx, vy)
         t = record.Tensor()
         t._place = None
@@ -329,7 +331,7 @@ def _in_memory(entry: Elementwise, fast: tuple[Any, ...], operands: tuple[Any, .
             shapes = {v.shape for k, v in enumerate(values) if arrays & 1 << k}
             if len(shapes) > 1:
                 return elementwise(entry, *operands)
-            out = _empty(shapes.pop(), dtype)
+            out = pool.empty(shapes.pop(), dtype)
             call(out, *values)
             t = record.make(out, None, kind, None, tick())
         plan = plans[sum(1 << k for k, n in enumerate(nodes) if n is not None)] if recorded else None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import record, run
+from . import pool, record, run
 from .buffers import Kept, Window
 from .node import Node, new_node
 from .operands import raw
@@ -33,7 +33,7 @@ def own(c: Any, owned: bool, layout: Layout | None, dtype: Any) -> np.ndarray:
         if c.strides == layout.strides and c.base is not None and c.base.nbytes == layout.span:  # type: ignore[union-attr]
             return c
     c = np.asarray(c, dtype)
-    return c.copy() if layout is None else layout.arranged(c)
+    return pool.copy(c) if layout is None else layout.arranged(c)
 
 
 def pull_elementwise(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:
@@ -117,7 +117,7 @@ def _pull_reduction(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, 
     sweep.add(
         x,
         c if c.shape == x.shape else np.broadcast_to(c, x.shape),
-        c is not g and c.shape == x.shape and c.base is None,
+        c is not g and c.shape == x.shape and not isinstance(c.base, np.ndarray),
     )
 
 
@@ -186,7 +186,7 @@ def _pull_write(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept
     array = own(g, owned, geometry.base, node.dtype)
     seen = geometry.of(array)
     if value is not None:
-        sweep.add(value, seen.copy(), True)
+        sweep.add(value, pool.copy(seen), True)
     if base is not None:
         seen[...] = 0
         sweep.add(base, array, True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import run
+from . import pool, run
 from .buffers import Buffer, Kept, LockedKept, Window, lock, writable_alias
 from .errors import DTypeError, MutagradError, RangeError, ShapeError, describe
 from .modes import policy_in_force, recording, tick
@@ -202,7 +202,7 @@ def keep_operand(source: Any, value: Any) -> Any:
     if isinstance(source, TensorState):
         # A value that was cast is private already.
         return keep(source) if value is source._array else value
-    return value.copy() if np.may_share_memory(value, source) else value
+    return pool.copy(value) if np.may_share_memory(value, source) else value
 
 
 def nodes_of(operands: Sequence[Any]) -> list[Node | None] | None:
@@ -361,7 +361,7 @@ def apply_structural(entry: Structural, operands: Sequence[Any], params: dict[st
             check_dtype(value.dtype, entry.name)  # a parameter may have asked for another
         if any(value is v or (value.base is not None and np.may_share_memory(value, v)) for v in values):
             # NumPy gave a raw array or an operand back, or a view of one: the result has memory of its own.
-            value = value.copy()
+            value = pool.copy(value)
         made = new(value)
         if nodes is None or value.dtype not in FLOATS:
             return made

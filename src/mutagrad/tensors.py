@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import index, placement, protocols, record, write
+from . import index, placement, pool, protocols, record, write
 from .backward import backward
 from .buffers import same_window
 from .errors import DTypeError, GradientError, ShapeError, describe
@@ -218,7 +218,7 @@ class Tensor(Operators):
 
     def clone(self) -> Tensor:
         """A copy in memory of its own, with history."""
-        return OPS["positive"](self) if self.dtype in record.FLOATS else Tensor._of(array_of(self).copy())
+        return OPS["positive"](self) if self.dtype in record.FLOATS else Tensor._of(pool.copy(array_of(self)))
 
     copy = clone
 
@@ -241,7 +241,7 @@ class Tensor(Operators):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise GradientError("Only leaves can be deep-copied; use .detach().clone() or .clone().")
-        made = Tensor._of(array_of(self).copy())
+        made = Tensor._of(pool.copy(array_of(self)))
         memo[id(self)] = made
         return made.requires_grad_() if self._leaf else made
 
@@ -256,7 +256,7 @@ class Tensor(Operators):
             raise GradientError("A tracked tensor cannot be exported: other libraries hold no history. Use .detach().")
         if copy is False:
             raise BufferError("A tensor is exported as a copy; copy=False cannot be had.")
-        return array_of(self).copy().__dlpack__(**options)
+        return pool.copy(array_of(self)).__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
         return array_of(self).__dlpack_device__()

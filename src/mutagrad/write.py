@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import judge, run
+from . import judge, pool, run
 from .buffers import Buffer, Window, lock, overlap, same_window
 from .errors import DTypeError, describe
 from .fast import case_of
@@ -50,7 +50,7 @@ class Write:
         """Write, by one call. `node_after` gives the node of the window's new value, asked once it is written."""
         for w in moved:
             if w.kept is not None:
-                w.kept.array = w.kept.array.copy()
+                w.kept.array = pool.copy(w.kept.array)
                 w.kept = None
         done: list[Any] = []
         place, buffer = self.place, self.place.buffer
@@ -105,7 +105,7 @@ def _shadow(t: Any, copies: dict[int, Any]) -> Any:
     """A private tensor with the value and the node that `t` has now: it is read as if copied before the write."""
     found = copies.get(id(t))
     if found is None:
-        found = copies[id(t)] = make(array_of(t).copy(), None, "", node_of(t), t._born)
+        found = copies[id(t)] = make(pool.copy(array_of(t)), None, "", node_of(t), t._born)
     return found
 
 
@@ -187,7 +187,7 @@ def _quick(entry: Elementwise, target: Any, args: Sequence[Any], here: judge.Sit
             mask = sum(1 << k for k, n in enumerate(nodes) if n is not None)
             if mask:
                 plan = plans[mask]
-                old = array.copy() if any(p >= 0 and values[p] is array for p in plan.positions) else None
+                old = pool.copy(array) if any(p >= 0 and values[p] is array for p in plan.positions) else None
                 kept = tuple(
                     [
                         keep_written(target) if p < 0
@@ -267,7 +267,7 @@ def _elementwise(entry: Elementwise, target: Any, operands: list[Any], op: str, 
             if isinstance(found, np.ndarray) and np.may_share_memory(found, array):
                 needed = plan is not None and i in plan.positions
                 if (needed or not same_window(found, array)) and overlap(found, array):
-                    a = _shadow(a, copies) if isinstance(a, TensorState) else found.copy()
+                    a = _shadow(a, copies) if isinstance(a, TensorState) else pool.copy(found)
             sources.append(a)
         values = [
             cast(raw(a), array.dtype, mask=o in entry.masks) for a, o in zip(sources, entry.operands, strict=True)
@@ -308,7 +308,7 @@ def assign(op: str, target: Any, array: np.ndarray, value: Any, here: judge.Site
         if array.size == 0:
             return target
         if np.may_share_memory(plain, array):
-            plain = plain.copy()
+            plain = pool.copy(plain)
         own = task.whole or array is target._array
 
         def node_after() -> Node | None:
