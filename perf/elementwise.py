@@ -130,9 +130,8 @@ class Systems:
         return self._torch(expression, active, rest, compiled=True)
 
     def _jax_jit(self, expression: Any, active: Any, rest: Any) -> Run | None:
-        if self.given.threads == 1:
-            # Read when jax starts.
-            os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+        # What XLA takes for the number of processors, when it starts.
+        os.environ.setdefault("NPROC", str(self.given.threads))
         jax = tables.peer("jax", self.given)
         if not jax:
             return None
@@ -143,9 +142,7 @@ class Systems:
         names = ("sin", "cos", "exp", "log", "log1p", "sqrt", "tanh", "arcsin", "abs", "where", "sum", "max")
         xp = SimpleNamespace(**{name: getattr(jnp, name) for name in names}, erf=erf)
         places = tuple(range(len(active)))
-        function = self._once(
-            ("jax", expression.name), lambda: jax.jit(jax.value_and_grad(on(expression, xp), places))
-        )
+        function = self._once(("jax", expression.name), lambda: jax.jit(jax.value_and_grad(on(expression, xp), places)))
         operands = [jnp.asarray(v) for v in (*active, *rest)]
         return lambda: jax.block_until_ready(function(*operands))
 
@@ -311,7 +308,9 @@ def plot(path: str, rows: Sequence[Row], given: argparse.Namespace) -> None:
         for panel, n in zip(line, given.sizes, strict=True):
             here = [row for row in rows if (row["n"], row["dtype"]) == (n, dtype)]
             for name in [*given.systems, "floor"]:
-                pairs = [(i, row[f"{name}_us"] / row["mutagrad_us"]) for i, row in enumerate(here) if f"{name}_us" in row]
+                pairs = [
+                    (i, row[f"{name}_us"] / row["mutagrad_us"]) for i, row in enumerate(here) if f"{name}_us" in row
+                ]
                 if pairs:
                     style = "k_" if name == "floor" else "-" if name == "mutagrad" else "o"
                     panel.plot(*zip(*pairs, strict=True), style, label=name)
