@@ -91,7 +91,7 @@ USUAL = {
     "sigmoid": [(-746, 40), (-104, 18)],
     "softplus": [(-746, 40), (-104, 18)],
     "erf": [(-6, 6), (-4, 4)],
-    **dict.fromkeys(("arcsin", "arccos", "arctanh"), [(-1, 1), (-1, 1)]),
+    **{name: [(-1, 1), (-1, 1)] for name in ("arcsin", "arccos", "arctanh")},
 }
 
 

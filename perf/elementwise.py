@@ -11,6 +11,7 @@ kernels that mutagrad finds on disk are not compiled again (MUTAGRAD_CACHE_DIR s
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import os
 import statistics
@@ -273,10 +274,10 @@ def alone(given: argparse.Namespace) -> list[Row]:
             runs: dict[Any, Callable[[], Any]] = {}
             for name in FUNCTIONS:
                 x = (random.uniform(0.1, 10, n) if name == "log" else random.uniform(-5, 5, n)).astype(dtype)
-                runs["numpy", name] = lambda f=getattr(np, name), x=x: f(x)
-                runs["mutagrad", name] = lambda f=getattr(mg, name), x=mg.asarray(x): f(x)
+                runs["numpy", name] = functools.partial(getattr(np, name), x)
+                runs["mutagrad", name] = functools.partial(getattr(mg, name), mg.asarray(x))
                 if torch:
-                    runs["torch", name] = lambda f=getattr(torch, name), x=torch.from_numpy(x): f(x)
+                    runs["torch", name] = functools.partial(getattr(torch, name), torch.from_numpy(x))
             runs["floor"] = tables.moving(2 * x.nbytes, dtype, given.threads)
             repeats = given.repeats or (2 if given.quick else 5 if n >= 10**6 else 15)
             times: dict[Any, Timing] = tables.interleave(runs, repeats, 1e-5 if given.quick else 0.003)
