@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: options, interleaved timing, memory of a process, tables."""
+"""What the scripts of this folder share: options, interleaved timing, memory and its bandwidth, threads, tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import functools
 import gc
 import importlib.metadata
+import itertools
 import json
 import os
 import platform
@@ -16,6 +17,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +59,32 @@ def peer(name: str, given: argparse.Namespace) -> Any:
     return found
 
 
+def several(kind: Callable[[str], Any], known: Iterable[Any] = ()) -> Callable[[str], list[Any]]:
+    """A type of option: some of the known values, separated by commas."""
+    known = list(known)
+
+    def parse(text: str) -> list[Any]:
+        found = [kind(part) for part in text.split(",")]
+        if wrong := [value for value in found if known and value not in known]:
+            raise argparse.ArgumentTypeError(f"{wrong[0]} is none of {', '.join(map(str, known))}")
+        return found
+
+    return parse
+
+
+def whole(text: str) -> int:
+    """A type of option: a count, which may be written 1e5."""
+    return int(float(text))
+
+
+def use_threads(count: int) -> None:
+    """Let mutagrad, and torch if it is loaded, use so many threads; mutagrad has one where it cannot be told."""
+    if change := getattr(sys.modules.get("mutagrad"), "set_num_threads", None):
+        change(count)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(count)
+
+
 # Time
 
 
@@ -90,16 +118,19 @@ def interleave(
     repeats: int = 30,
     seconds: float = 0.003,
     prepare: Mapping[Any, Callable[[], Any]] | None = None,
+    before: Mapping[Any, Callable[[], Any]] | None = None,
 ) -> dict[Any, Timing]:
     """Time functions in turns, so that noise hits all alike.
 
     Each function is called often enough to fill `seconds`, once a repeat, with the collector off and the
     order reversed every other time. Where `prepare` has something for a function, it is called with what
-    that gives, made anew for every call and outside of the measured time.
+    that gives, made anew for every call and outside of the measured time. Where `before` has something, it is
+    called once before the calls of a repeat, and that counts neither.
     """
-    prepare = prepare or {}
+    prepare, before = prepare or {}, before or {}
     numbers = {}
     for name, function in functions.items():
+        before.get(name, _nothing)()
         _batch(function, 1, prepare.get(name))
         number = 1
         while (took := _batch(function, number, prepare.get(name))) < seconds and number < 1 << 20:
@@ -109,10 +140,15 @@ def interleave(
     order = list(functions)
     for _ in range(repeats):
         for name in order:
+            before.get(name, _nothing)()
             took = _batch(functions[name], numbers[name], prepare.get(name))
             measured[name].append(took / numbers[name])
         order.reverse()
     return {name: Timing(tuple(times)) for name, times in measured.items()}
+
+
+def _nothing() -> None:
+    pass
 
 
 def _batch(function: Callable[..., Any], number: int, prepare: Callable[[], Any] | None) -> float:
@@ -138,6 +174,52 @@ def clock(function: Callable[[], Any]) -> tuple[float, Any]:
 
 
 # Memory
+
+
+@functools.cache
+def _loops() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The loops that do nothing but move memory: a = b + s * c, and a sum."""
+    import numba
+
+    @numba.njit(nogil=True, fastmath=True)
+    def triad(a, b, c, s):
+        for i in range(a.size):
+            a[i] = b[i] + s * c[i]
+
+    @numba.njit(nogil=True, fastmath=True)
+    def read(a):
+        total = a.dtype.type(0)
+        for i in range(a.size):
+            total += a[i]
+        return total
+
+    return triad, read
+
+
+def moving(size: float, dtype: Any, threads: int = 1, reading: bool = False) -> Callable[[], Any]:
+    """A function that moves so many bytes through the processor and does next to nothing else with them.
+
+    It reads two arrays and writes a third (STREAM's triad), or with `reading` only reads one. Its time, measured
+    among the others, is the floor of whatever has as many bytes to move; lines of memory that must be read
+    before they are written are not counted, for neither.
+    """
+    import numpy as np
+
+    triad, read = _loops()
+    n = max(int(size / np.dtype(dtype).itemsize / (1 if reading else 3)), threads)
+    arrays = [np.full(n, 0.5, dtype) for _ in range(1 if reading else 3)]
+    cuts = [n * k // threads for k in range(threads + 1)]
+    parts = [[a[i:j] for a in arrays] for i, j in itertools.pairwise(cuts)]
+    factor = np.dtype(dtype).type(0.5)
+    run = read if reading else functools.partial(_scaled, triad, factor)
+    if threads == 1:
+        return functools.partial(run, *parts[0])
+    crew = ThreadPoolExecutor(threads)
+    return lambda: [done.result() for done in [crew.submit(run, *part) for part in parts]]
+
+
+def _scaled(triad: Callable[..., Any], factor: Any, *arrays: Any) -> None:
+    triad(*arrays, factor)
 
 
 @contextlib.contextmanager
@@ -271,5 +353,13 @@ def publish(script: str, tables: Iterable[Table], given: argparse.Namespace) -> 
 
 
 def _versions() -> dict[str, str]:
-    known = ("mutagrad", "numpy", "numba", "torch", "mygrad", "autograd", "jax")
-    return {n: importlib.metadata.version(n) for n in known if n in sys.modules}
+    known = ("mutagrad", "numpy", "scipy", "numba", "torch", "mygrad", "autograd", "jax", "mpmath")
+    return {n: _version(n) for n in known if n in sys.modules}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        # On the path without being installed.
+        return getattr(sys.modules[name], "__version__", "?")
