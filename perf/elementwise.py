@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import inspect
 import math
 import os
 import statistics
@@ -20,12 +21,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import mutagrad as mg
+from mutagrad import expr, run
+from mutagrad.codegen import Kernel, Total
+from mutagrad.expr import Expr
+from mutagrad.ops import OPS
 from perf import tables
 from perf.expressions import EXPRESSIONS, Expression
 from perf.tables import Row, Table, Timing, rounded
@@ -41,12 +46,45 @@ FUNCTIONS = ("sin", "exp", "log", "tanh")
 # Systems: what runs an expression on given arrays, again and again; None where there is no such thing
 
 
+class Summed(NamedTuple):
+    """What `sum` makes of a symbolic operand."""
+
+    body: Expr
+
+
+class Symbols:
+    """The library's ops on symbols."""
+
+    def __getattr__(self, name: str) -> Any:
+        return OPS[name]
+
+    def sum(self, a: Any) -> Summed:
+        """The sum over everything."""
+        return Summed(expr.lift(a))
+
+
 def fused(expression: type[Expression]) -> Callable[..., tuple[Any, Sequence[Any]]] | None:
     """mutagrad's fused kernel of an expression: takes its operands (ndarrays), returns its value and gradients.
 
-    None where the library cannot make one yet.
+    None where the expression is more than a sum of one value an element.
     """
-    return None
+    names = list(inspect.signature(expression.formula).parameters)[1:]
+    try:
+        total = expression.formula(Symbols(), *map(expr.name, names))
+    except (TypeError, KeyError):
+        return None
+    if not isinstance(total, Summed):
+        return None
+    pulled = expr.pull(total.body, expr.const(1.0), names[: expression.active])
+    outputs = [expr.lift(0.0 if g is None else g) for g in pulled]
+    kernel = Kernel(f"fused_{expression.name}", names, outputs, [Total(total.body, OPS["sum"])])
+    cache: dict[Any, Any] = {}
+
+    def call(*operands: Any) -> tuple[Any, Sequence[Any]]:
+        gradients, (value,) = run.fused(kernel, cache, operands, operands[0].shape, operands[0].dtype)
+        return value, gradients
+
+    return call
 
 
 def recorded(formula: Callable[..., Any], leaves: Sequence[Any], constants: Iterable[Any], clear: Any = None) -> Run:
@@ -378,7 +416,7 @@ def found(rows: Sequence[Row], given: argparse.Namespace) -> list[Table]:
 
 def main() -> None:
     parser = tables.options(__doc__)
-    parser.add_argument("--expressions", type=tables.several(str, EXPRESSIONS), default=list(EXPRESSIONS))
+    parser.add_argument("--expressions", type=tables.several(str, EXPRESSIONS), help=", ".join(EXPRESSIONS))
     parser.add_argument("--sizes", type=tables.several(tables.whole), help="elements, such as 1,1000,1e5,1e7")
     parser.add_argument("--dtypes", type=tables.several(str, DTYPES), help=", ".join(DTYPES))
     parser.add_argument("--systems", type=tables.several(str, SYSTEMS), default=SYSTEMS, help=", ".join(SYSTEMS))
@@ -386,6 +424,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="for every library that can be told")
     parser.add_argument("--plot", metavar="FILE", help="draw the ratios (needs matplotlib)")
     given = parser.parse_args()
+    given.expressions = given.expressions or list(EXPRESSIONS)[:: 5 if given.quick else 1]
     given.sizes = given.sizes or ([1, 20] if given.quick else SIZES)
     given.dtypes = given.dtypes or (DTYPES[:1] if given.quick else DTYPES)
     tables.use_threads(given.threads)

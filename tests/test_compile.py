@@ -26,7 +26,7 @@ TEXT = """
 from mutagrad.compile import kernel
 
 
-@kernel(reassociate=False, release=False)
+@kernel(release=False)
 def tiny(x):
     return x + {}
 """

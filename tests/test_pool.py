@@ -634,5 +634,5 @@ def test_memory_is_known_through_buffers():
 @pytest.mark.parametrize("policy", POLICIES)
 def test_random_programs_in_recycled_memory(policy, monkeypatch):
     monkeypatch.setattr(pool, "SMALL", 9)
-    monkeypatch.setattr(fast, "FEW", 0)
+    monkeypatch.setattr(fast, "MANY", 0)
     check(policy, max_examples=30, derandomize=True)

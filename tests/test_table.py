@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mutagrad as mg
+from mutagrad import run
 from mutagrad.ops import OPS, Composite, Elementwise, Reduction, Structural
 from mutagrad.testing import gradcheck, gradgradcheck
 
@@ -185,9 +186,14 @@ LAYOUTS = ["sin", "tanh", "multiply", "power", "hypot", "where", "clip"]
 LAID = [pytest.param(e, marks=[] if e.name in LAYOUTS else pytest.mark.slow, id=e.name) for e in SMOOTH]
 
 
+@pytest.mark.parametrize("few", [0, run.FEW], ids=["nested", "copied"])
 @pytest.mark.parametrize("entry", LAID)
-def test_layouts_and_broadcasting(entry):
-    """Strided, reversed, Fortran, read-only, stretched, empty and 0-d operands, value and gradient."""
+def test_layouts_and_broadcasting(entry, few, monkeypatch):
+    """Strided, reversed, Fortran, read-only, stretched, empty and 0-d operands, value and gradient.
+
+    As loops of their own, which large arrays have, and as copies, which small ones are made.
+    """
+    monkeypatch.setattr(run, "FEW", few)
     n = len(entry.operands)
     base = samples(entry, (4, 6))
     layouts = [

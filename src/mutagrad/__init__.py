@@ -38,6 +38,7 @@ from .placement import copyto, fill_diagonal, place, put, put_along_axis, putmas
 from .pool import memory_stats
 from .tensors import Tensor
 from .transforms import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from .workers import get_num_threads, set_num_threads
 
 __version__ = "0.1.0"
 

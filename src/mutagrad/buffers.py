@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import weakref
@@ -11,9 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from . import workers
+
 # Covers plan, judge and commit of every write, and a kernel's run together with the registration of what
 # its derivative keeps. Re-entrant, since freeing a node may unlock shared memory at any moment.
 lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A child must not find it held by a thread that it has not.
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 class Kept:
@@ -39,7 +45,10 @@ class LockedKept(Kept):
         return self._kept.array
 
     def __del__(self) -> None:
-        self._buffer.unlock_arrays()
+        if workers.inside():
+            workers.postpone(self._buffer.unlock_arrays)
+        else:
+            self._buffer.unlock_arrays()
 
 
 class Window:

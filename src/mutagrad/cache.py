@@ -218,28 +218,3 @@ class Shelf(caching.NullCache):
         with suppress(Exception):
             payload = serialize.dumps(result._reduce())
             write(name, digest([name.encode(), payload]) + payload)
-
-
-class Locator(caching._CacheLocator):
-    """Tells Numba that it need not look for a place for its own cache files, for our kernels only.
-
-    `cache=True` makes it look for one (and create folders), and fail if there is none.
-    """
-
-    modules: set[str] = set()
-
-    @classmethod
-    def from_function(cls, function: Any, file: str) -> Locator | None:
-        return cls() if function.__module__ in cls.modules else None
-
-    def get_cache_path(self) -> str:
-        return ""
-
-    def get_source_stamp(self) -> str:
-        return ""
-
-    def get_disambiguator(self) -> str:
-        return ""
-
-
-caching.CacheImpl._locator_classes = [Locator, *caching.CacheImpl._locator_classes]  # type: ignore[list-item]

@@ -6,6 +6,7 @@ The only caller of `njit`.
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 import threading
 import time
@@ -14,15 +15,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import llvmlite.binding
 import numba
 from numba import types
 
-from . import cache
+from . import cache, codegen, fastmath
 
 FLOATS = {"d": types.float64, "f": types.float32, "?": types.boolean}
 
 _lock = threading.RLock()
-_inlined: dict[Any, Any] = {}
+if hasattr(os, "register_at_fork"):
+    # A child must not find it, nor Numba's own, held by a thread that it has not.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _loaded: dict[tuple[str, tuple[Any, ...]], Callable[..., Any]] = {}
 
 
@@ -38,20 +42,28 @@ class Compiled(NamedTuple):
 report: list[Compiled] = []
 
 
-def inlined(function: Callable[..., Any]) -> Any:
-    """A scalar function for use inside kernels. Contraction only: a range reduction dies of reassociation."""
-    if function not in _inlined:
-        _inlined[function] = numba.njit(error_model="numpy", fastmath={"contract"})(function)
-    return _inlined[function]
+def kernel(release: bool, symbol: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """The decorator of every generated kernel.
 
-
-def kernel(reassociate: bool, release: bool) -> Callable[[Callable[..., Any]], Any]:
-    """The decorator of every generated kernel. Never nnan or ninf: results stay right for nan and inf.
-
-    Sums may be reassociated; `release` gives up the interpreter's lock while the kernel runs.
+    Without any licence to compute otherwise than it says: what is fused gives the bits that its parts give.
+    `release` gives up the interpreter's lock while the kernel runs; with `symbol` others can call it as C calls.
     """
-    flags = {"contract", "reassoc"} if reassociate else {"contract"}
-    return numba.njit(cache=True, nogil=release, error_model="numpy", fastmath=flags)
+    options: Any = {"error_model": "numpy", "no_cfunc_wrapper": not symbol}
+    return numba.njit(nogil=release, **options)
+
+
+def careful(name: str, letter: str) -> Any:
+    """A function of `fastmath` that is right at every argument, for use inside kernels; what it calls is at hand."""
+    symbol = fastmath.symbol(name, letter)
+    if fastmath.symbolic(name) and llvmlite.binding.address_of_symbol(symbol) is None:
+        with _lock:
+            function, source = codegen.symbol(name, letter)
+            dispatcher = getattr(_module(function, source), function)
+            dispatcher.compile((FLOATS[letter],))
+            made = dispatcher.overloads[FLOATS[letter],]
+            address = made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
+            llvmlite.binding.add_symbol(symbol, address)
+    return fastmath.careful(name, letter)
 
 
 def array(dtype: str, ndim: int, contiguous: bool) -> Any:
@@ -98,7 +110,6 @@ def _module(function: str, source: str) -> ModuleType:
     module.__file__ = path
     # Numba finds the module of the code that it takes from disk by its name.
     sys.modules[name] = module
-    cache.Locator.modules.add(name)
     try:
         exec(builtins.compile(source, path, "exec"), vars(module))
         getattr(module, function)._cache = cache.Shelf(name)

@@ -185,8 +185,8 @@ def _simplify(op: Op, args: tuple[Expr, ...]) -> Expr | None:
 
 
 def _simplify_guarded(g: Expr, p: Expr) -> Expr | None:
-    """The guard is dropped where the partial is finite by construction; signs move outwards."""
-    if _finite(p):
+    """The guard is dropped where the partial is finite or the cotangent is not zero; signs move outwards."""
+    if _finite(p) or (is_const(g) and g.value != 0):
         return g * p
     for factor, other in ((p, g), (g, p)):
         if factor.op is not None and factor.op.name == "negative":

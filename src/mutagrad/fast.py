@@ -7,6 +7,7 @@ costs as much as the kernel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from sys import _getframe
 from typing import Any
@@ -14,23 +15,23 @@ from typing import Any
 import numpy as np
 from numpy import empty as _empty
 
-from . import pool, record, run
+from . import record, run
 from .buffers import lock
 from .modes import recording, tick
 from .node import Node, TensorState, born, node_of
 from .operands import SCALAR_TYPES, resolve
 from .ops import Elementwise
 from .record import elementwise, inside, internal, keep, site
-
-# So many elements take less memory than the pool lends, whatever their dtype.
-FEW = pool.SMALL // 8
+from .run import FLOAT64, MANY
 
 # What an operator takes beside a tensor; anything else gets its own say.
 KNOWN = (TensorState, float, int, np.ndarray, np.generic, list, tuple)
 
 
-def _prepare(entry: Elementwise, kinds: tuple[str, ...]) -> tuple[Any, ...] | None:
+def _prepare(entry: Elementwise, kinds: tuple[str, ...], taken: str = "") -> tuple[Any, ...] | None:
     """The fast case of these kinds of operands, or None; "w" stands for a Python float.
+
+    `taken` marks with "=" the operands whose place the result takes; the code then gets the result only.
 
     It is the code, the result's kind and dtype, which operands are arrays (bit 1 for the first, 2 for the
     second, 4 if they have several axes), and the plans by which operands are tracked, None where the op has no
@@ -48,12 +49,16 @@ def _prepare(entry: Elementwise, kinds: tuple[str, ...]) -> tuple[Any, ...] | No
         return None
     rank = ranks.pop() if ranks else "0"
     flat = [k[-1] in "1n" for k in kinds]
+    if taken and not flat[0]:
+        return None  # a number is no place
     letters = "".join("a" if a else "s" for a in flat)
+    letters = "".join(t if t == "=" else k for t, k in zip(taken.ljust(len(letters)), letters, strict=True))
     call: Callable[..., Any]
     if entry.python is not None and letter == "d" and not any(flat):
         call = entry.python
     else:
-        call = run.variant(run.forward_kernel(entry), letter, letters, 0 if any(flat) else None, entry.kernels)
+        outs, depth = ("a", 1) if any(flat) else ("", None)
+        call = run.variant(run.forward_kernel(entry), letter, outs, letters, depth, entry.kernels, bool(taken))
     plans = None
     if entry.differentiable:
         plans = [entry.plan(tuple(bool(m & 1 << k) for k in range(len(kinds)))) for m in range(1 << len(kinds))]
@@ -68,6 +73,14 @@ def case_of(entry: Elementwise, kinds: Any) -> tuple[Any, ...] | None:
     if kinds not in entry.fast:
         entry.fast[kinds] = _prepare(entry, (kinds,) if isinstance(kinds, str) else kinds)
     return entry.fast[kinds]
+
+
+def case_in_place(entry: Elementwise, kinds: tuple[str, ...], taken: str) -> tuple[Any, ...] | None:
+    """The fast case where the result takes the place of the operands marked with "="."""
+    key = (taken, *kinds)
+    if key not in entry.fast:
+        entry.fast[key] = _prepare(entry, kinds, taken)
+    return entry.fast[key]
 
 
 def _flattened(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,11 +122,11 @@ def unary_of(entry: Elementwise, depth: int = 1, into: Into | None = None) -> Ca
             memory = None
             shape: tuple[int, ...] = ()
         else:
-            if arrays > 3 or x._place is not None:
-                return _in_memory(entry, fasts[x._kind], (x,))
             size = len(array)
+            if arrays > 3 or x._place is not None or size >= MANY:
+                return _in_memory(entry, fasts[x._kind], (x,))
             shape = (size,)
-            memory = _empty(size, dtype) if size < FEW else pool.empty(size, dtype)
+            memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
             call(memory, array)
             value = None
         t = record.Tensor()
@@ -239,9 +252,11 @@ def binary_of(
                 if y._place is not None or (kx != "w" and x._array is not None):
                     return _in_memory(entry, fast, (x, y))
                 size = len(vy)
+            if size >= MANY:
+                return _in_memory(entry, fast, (x, y))
             value = None
             shape = (size,)
-            memory = _empty(size, dtype) if size < FEW else pool.empty(size, dtype)
+            memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
             call(memory, vx, vy)
         t = record.Tensor()
         t._place = None
@@ -331,8 +346,12 @@ def _in_memory(entry: Elementwise, fast: tuple[Any, ...], operands: tuple[Any, .
             shapes = {v.shape for k, v in enumerate(values) if arrays & 1 << k}
             if len(shapes) > 1:
                 return elementwise(entry, *operands)
-            out = pool.empty(shapes.pop(), dtype)
-            call(out, *values)
+            shape = shapes.pop()
+            if math.prod(shape) < MANY:
+                out = _empty(shape, dtype)
+                call(out, *values)
+            else:
+                (out,) = run.elementwise(run.forward_kernel(entry), entry.kernels, values, shape, dtype)
             t = record.make(out, None, kind, None, tick())
         plan = plans[sum(1 << k for k, n in enumerate(nodes) if n is not None)] if recorded else None
         if plan is None or not any(n is not None for n in nodes):

@@ -114,11 +114,12 @@ def _pull_reduction(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, 
         kernel, _ = run.pull_kernel(plan)
         assert kernel is not None
         c = np.asarray(run.elementwise(kernel, plan.kernels, args, shape, node.dtype)[0])
-    sweep.add(
-        x,
-        c if c.shape == x.shape else np.broadcast_to(c, x.shape),
-        c is not g and c.shape == x.shape and not isinstance(c.base, np.ndarray),
-    )
+    if c.shape == x.shape:
+        sweep.add(x, c, c is not g and c.base is None)
+    elif c.size == 1:
+        sweep.add(x, np.ndarray(x.shape, c.dtype, c, 0, (0,) * len(x.shape)))
+    else:
+        sweep.add(x, np.broadcast_to(c, x.shape))
 
 
 def _pull_structural(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:

@@ -9,21 +9,32 @@ from typing import Any
 
 import numpy as np
 
-from . import codegen, compile
-from .codegen import Kernel, ReductionKernel
+from . import codegen, compile, expr, pool
+from .buffers import same_window
+from .codegen import LANES, PART, ROWS, Kernel, Total
 from .expr import Expr
 from .ops import Elementwise, Plan, Reduction, Structural
+from .workers import Shared, shared
 
 FLOAT64, FLOAT32, BOOL = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.bool_)
 FLOATS = {FLOAT64: "d", FLOAT32: "f"}
+# Up to so many elements, what does not lie as the result does is copied first: it takes no longer than loops for its
+# layout, and one compiled form serves all layouts.
+FEW = 4096
+# Elements from which on it may pay to recycle memory and to share work: any fewer take less than the pool lends.
+MANY = pool.SMALL // 8
 
 
 def once(done: list[Any], function: Callable[..., Any], args: Sequence[Any]) -> None:
     """Call `function` and note that it ran, in one step that no interrupt can split.
 
-    Interrupts strike between bytecodes; here call and note happen inside one C call.
+    Interrupts strike between bytecodes; here call and note happen inside one C call. What is shared among threads is
+    noted when it begins, and is done when this returns or raises.
     """
-    done.extend(starmap(function, (args,)))
+    if isinstance(function, Shared):
+        function.begin(args, done.extend)
+    else:
+        done.extend(starmap(function, (args,)))
 
 
 def forward_kernel(entry: Elementwise) -> Kernel:
@@ -55,18 +66,38 @@ def passes(e: Expr) -> bool:
     return e.op is None and e.value == "g"
 
 
-def variant(kernel: Kernel, dtype: str, kinds: str, depth: int | None, cache: dict[Any, Any]) -> Callable[..., Any]:
-    """Compiled code for a kernel: `kinds` has a letter an input, "a" array, "b" mask, "s" scalar, "t" truth value."""
-    key = (dtype, kinds, depth)
+def variant(
+    kernel: Kernel, dtype: str, outs: str, kinds: str, depth: int | None, cache: dict[Any, Any], whole: bool = False
+) -> Callable[..., Any]:
+    """Compiled code for a kernel whose results and inputs lie as their letters say.
+
+    With `whole` one call of compiled code does it all, doubtful elements included, also where it reads.
+    """
+    key = (dtype, outs, kinds, depth, whole)
     found = cache.get(key)
     if found is None:
-        function, source = kernel.source(dtype, [k in "ab" for k in kinds], depth)
-        args = [] if depth is None else [compile.array(dtype, max(depth, 1), depth == 0)] * len(kernel.outputs)
-        for k in kinds:
-            of = "?" if k in "bt" else dtype
-            args.append(compile.array(of, max(depth or 0, 1), depth == 0) if k in "ab" else compile.scalar(of))
-        found = cache[key] = compile.load(function, source, args)
+        function, source = kernel.source(dtype, outs, kinds, depth, whole)
+        rank = depth or 0
+        args = [compile.array(dtype, rank, rank == 1)] * len(kernel.totals)
+        for k in outs + kinds.replace("=", ""):
+            of = "?" if k in "bBpt" else dtype
+            args.append(compile.scalar(of) if k in "st" else compile.array(of, rank, k in "ab" and rank == 1))
+        args += [compile.scalar(dtype)] * any(t.finished for t in kernel.totals)
+        found = compile.load(function, source, args)
+        if kernel.doubtful and depth is not None and not whole:
+            found = _doubting(found, lambda: variant(kernel, dtype, outs, kinds, depth, cache, True))
+        cache[key] = found
     return found
+
+
+def _doubting(quick: Callable[..., bool], whole: Callable[[], Callable[..., Any]]) -> Callable[..., None]:
+    """The quick code, and where that doubts a result, which is seldom, the code that does not."""
+
+    def call(*args: Any) -> None:
+        if quick(*args):
+            whole()(*args)
+
+    return call
 
 
 def elementwise(
@@ -92,24 +123,39 @@ def prepared(
     outs: list[np.ndarray] | None = None,
 ) -> tuple[Callable[..., Any], Sequence[Any], list[np.ndarray] | None]:
     """The compiled code for these inputs, its arguments, and the arrays it will fill (None: it returns floats)."""
+    letter = FLOATS[dtype]
     if outs is None and len(shape) == 1:
-        # The common case: numbers and contiguous vectors of one length.
-        kinds = ""
+        # The common case: numbers and contiguous vectors of one length, or one number stretched to it.
+        kinds, given = "", []
         for a in inputs:
-            if type(a) is float:
+            if type(a) is np.ndarray and a.dtype is dtype and a.shape == shape:
+                if a.flags.c_contiguous:
+                    kinds += "a"
+                elif a.strides == (0,):
+                    few = shape[0] <= FEW
+                    kinds += "a" if few else "s"
+                    a = np.full(shape, a.item(0), dtype) if few else a.item(0)
+                else:
+                    break
+            elif type(a) is float:
                 kinds += "s"
-            elif type(a) is np.ndarray and a.shape == shape and a.dtype is dtype and a.flags.c_contiguous:
-                kinds += "a"
             else:
                 break
+            given.append(a)
         else:
-            outs = [np.empty(shape, dtype) for _ in kernel.outputs]
-            return variant(kernel, FLOATS[dtype], kinds, 0, cache), (*outs, *inputs), outs
+            outs = [pool.empty(shape, dtype) for _ in kernel.outputs]
+            call = variant(kernel, letter, "a" * len(outs), kinds, 1, cache)
+            if kernel.totals or shape[0] >= MANY:
+                return *_with_parts(kernel, call, (*outs, *given), dtype), outs
+            return call, (*outs, *given), outs
     values: list[Any] = []
     kinds = ""
     flat = regular = True
+    few = math.prod(shape) <= FEW
     for a in inputs:
         if isinstance(a, np.ndarray):
+            if few and a.ndim and a.size and not any(a.strides):
+                a = np.full(a.shape, a.item(0), a.dtype)
             if a.flags.c_contiguous:
                 if a.ndim:
                     kinds += "b" if a.dtype == BOOL else "a"
@@ -128,43 +174,107 @@ def prepared(
         kinds += "t" if isinstance(a, bool) else "s"
         values.append(a)
     if not shape and outs is None:
-        return variant(kernel, FLOATS[dtype], kinds, None, cache), values, None
+        return variant(kernel, letter, "", kinds, None, cache), values, None
+    written = outs is not None
     if outs is None:
         outs = [_allocate(values, shape, dtype, regular) for _ in kernel.outputs]
-    targets = list(outs)
-    depth = 0
-    if flat and all(a.flags.c_contiguous for a in targets):
-        if len(shape) != 1:
-            values = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in values]
-            targets = [a.reshape(-1) for a in targets]
     else:
-        values = [np.broadcast_to(a, shape) if isinstance(a, np.ndarray) else a for a in values]
+        taken = [isinstance(a, np.ndarray) and same_window(a, outs[0]) for a in values]
+        kinds = "".join("=" if t else k for t, k in zip(taken, kinds, strict=True))
+        values = [a for t, a in zip(taken, values, strict=True) if not t]
+    arrays = [*outs, *values]
+    letters = "a" * len(outs) + kinds.replace("=", "")
+    depth = 1
+    if 0 in shape:
+        arrays = [np.empty(0, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
+    elif flat and all(a.flags.c_contiguous for a in outs):
+        if len(shape) != 1:
+            arrays = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in arrays]
+    else:
+        arrays = [np.broadcast_to(a, shape) if isinstance(a, np.ndarray) and a.shape != shape else a for a in arrays]
         # The longest strides outermost, as the result lies in memory.
-        order = sorted(range(len(shape)), key=lambda d: -abs(targets[0].strides[d]))
+        first = next(a for a in arrays if isinstance(a, np.ndarray))
+        order = sorted(range(len(shape)), key=lambda d: -abs(first.strides[d]))
         if order != list(range(len(shape))):
-            values = [a.transpose(order) if isinstance(a, np.ndarray) else a for a in values]
-            targets = [a.transpose(order) for a in targets]
-        collapsed = _collapse(targets[0].shape, [a for a in (*values, *targets) if isinstance(a, np.ndarray)])
-        depth = len(collapsed)
-        values = [a.reshape(collapsed) if isinstance(a, np.ndarray) else a for a in values]
-        targets = [a.reshape(collapsed) for a in targets]
-    return variant(kernel, FLOATS[dtype], kinds, depth, cache), (*targets, *values), outs
+            arrays = [a.transpose(order) if isinstance(a, np.ndarray) else a for a in arrays]
+        if few and all(a.flags.c_contiguous for a in arrays[: len(outs)]):
+            arrays = [np.ascontiguousarray(a).reshape(-1) if isinstance(a, np.ndarray) else a for a in arrays]
+        else:
+            collapsed = _collapse([shape[d] for d in order], [a for a in arrays if isinstance(a, np.ndarray)])
+            depth = len(collapsed)
+            arrays = [a.reshape(collapsed) if isinstance(a, np.ndarray) else a for a in arrays]
+            letters = "".join(map(_lies, letters, arrays))
+    rest = iter(letters[len(outs) :])
+    kinds = "".join("=" if k == "=" else next(rest) for k in kinds)
+    call = variant(kernel, letter, letters[: len(outs)], kinds, depth, cache, written)
+    return *_with_parts(kernel, call, arrays, dtype), outs
+
+
+def _with_parts(
+    kernel: Kernel, call: Callable[..., Any], arrays: Sequence[Any], dtype: np.dtype[Any]
+) -> tuple[Callable[..., Any], Sequence[Any]]:
+    """The call, by several threads if there is enough to do, and its arguments: those for the parts of totals first."""
+    shape = next(a.shape for a in arrays if isinstance(a, np.ndarray))
+    parts = [np.empty((*shape[:-1], max(1, -(-shape[-1] // PART))), dtype) for _ in kernel.totals]
+    args = (*parts, *arrays)
+    moved = sum(a.itemsize for a in arrays if isinstance(a, np.ndarray))
+    work = math.prod(shape) * (kernel.cost + moved / 20)
+    *outer, last = range(len(shape))
+    ways = [[(d, 1)] * len(args) for d in outer]
+    ways.append([(last, 1)] * len(parts) + [(last, PART)] * len(arrays))
+    if any(t.finished for t in kernel.totals):
+        args = (*args, float(math.prod(shape)) if parts[0].size == 1 else -1.0)
+    return shared(call, args, ways, work), args
+
+
+def fused(
+    kernel: Kernel, cache: dict[Any, Any], inputs: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> tuple[list[np.ndarray], list[float]]:
+    """Run a kernel with totals over all elements: its results as new arrays, its totals as floats."""
+    given = inputs if shape else [np.reshape(a, 1) if isinstance(a, np.ndarray) else a for a in inputs]
+    call, args, outs = prepared(kernel, cache, given, shape or (1,), dtype)
+    call(*args)
+    assert outs is not None
+    count = float(math.prod(shape))
+    totals = []
+    for total, part in zip(kernel.totals, args, strict=False):
+        if part.size == 1:
+            totals.append(part.item())
+        else:
+            row = _row_of_parts((), part.size, total.init, dtype)
+            row[: part.size] = part.reshape(-1)
+            totals.append(_combined(total.reduction, row, "vector", count, True))
+    return [a.reshape(shape) for a in outs], totals
+
+
+def _lies(kind: str, a: Any) -> str:
+    """The letter of an array by its innermost axis."""
+    if kind in "st":
+        return kind
+    if a.strides[-1] == a.itemsize or a.shape[-1] == 1:
+        return kind
+    return ("p" if kind == "b" else "o") if a.strides[-1] == 0 else kind.upper()
 
 
 def _allocate(values: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any], regular: bool) -> np.ndarray:
     """Memory for a result, laid out as NumPy would: along the operands' memory, so that views of it are NumPy's."""
     if regular or len(shape) < 2:
-        return np.empty(shape, dtype)
+        return pool.empty(shape, dtype)
     arrays: list[Any] = [a for a in values if isinstance(a, np.ndarray)]
     if all(a.shape != shape for a in arrays):
         # What was stretched from one number is a number by now, and its axes would be missing.
         arrays[0] = np.broadcast_to(arrays[0], shape)
     flags: list[Any] = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     walk = np.nditer([*arrays, None], ["zerosize_ok"], flags, op_dtypes=[a.dtype for a in arrays] + [dtype])  # type: ignore[arg-type]
-    return walk.operands[-1]
+    made = walk.operands[-1]
+    if made.nbytes < pool.SMALL:
+        return made
+    order = sorted(range(len(shape)), key=lambda d: -made.strides[d])
+    back = [order.index(d) for d in range(len(shape))]
+    return pool.empty(tuple(shape[d] for d in order), dtype).transpose(back)
 
 
-def _collapse(shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
+def _collapse(shape: Sequence[int], arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
     """The shape with neighbouring axes merged wherever every array lets them be one."""
     merged: list[int] = []
     strides: list[tuple[int, ...]] = []
@@ -181,36 +291,108 @@ def _collapse(shape: tuple[int, ...], arrays: Sequence[np.ndarray]) -> tuple[int
     return tuple(merged) or (1,)
 
 
-def reduce(entry: Reduction, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:
-    """Reduce a floating array along axes; the result has them dropped. A full reduction gives a float."""
-    letter = FLOATS[x.dtype]
-    if len(axes) == x.ndim:
-        return _reduction(entry, letter, "full")(np.ascontiguousarray(x).reshape(-1))
-    rest = [a for a in range(x.ndim) if a not in axes]
-    rows = math.prod(x.shape[a] for a in rest)
-    # Kept axes lie in the result as they lie in the operand.
-    order = sorted(range(len(rest)), key=lambda d: -abs(x.strides[rest[d]]))
-    shape = tuple(x.shape[rest[d]] for d in order)
-    moved = x.transpose([*(rest[d] for d in order), *axes]).reshape(rows, math.prod(x.shape[a] for a in axes))
-    out = np.empty(rows, x.dtype)
-    form = "rows" if abs(moved.strides[1]) <= abs(moved.strides[0]) else "columns"
-    if form == "columns":
-        moved = moved.T
-    _reduction(entry, letter, form, moved.flags.c_contiguous)(out, moved)
-    return out.reshape(shape).transpose([order.index(d) for d in range(len(order))])
+# What the last part of a vector is written to where nobody asks for the parts.
+_SCRATCH = {letter: np.empty(1, dtype) for dtype, letter in FLOATS.items()}
 
 
-def _reduction(entry: Reduction, letter: str, form: str, contiguous: bool = True) -> Callable[..., Any]:
-    """Compiled code of a reduction in one form."""
-    key = (letter, form, contiguous)
+def _combining(entry: Reduction, letter: str, form: str, again: bool) -> tuple[Callable[..., Any], bool]:
+    """Compiled code of a reduction, and whether it takes a count; `again` combines what it gave before."""
+    key = (letter, form, again and entry.element is not _ELEMENT)
     found = entry.kernels.get(key)
     if found is None:
-        kernel = ReductionKernel(entry.name, entry.combine, entry.init, entry.finish, entry.additive)
-        function, source = kernel.source(letter, form)
-        flat = compile.array(letter, 1, True)
-        args = [flat] if form == "full" else [flat, compile.array(letter, 2, contiguous)]
-        found = entry.kernels[key] = compile.load(function, source, args)
+        element = _ELEMENT if key[2] else entry.element
+        name = f"{entry.name}_of_parts" if key[2] else entry.name
+        kernel = Kernel(name, ["x"], [], [Total(element, entry)])
+        finished = kernel.totals[0].finished
+        if form == "columns":
+            types = [compile.array(letter, 3, False)] * 2
+            code = compile.load(*kernel.columns(letter), types + [compile.scalar(letter)] * finished)
+        else:
+            code = variant(kernel, letter, "", "a", 1 if form == "vector" else 2, {})
+        found = entry.kernels[key] = code, finished
     return found
+
+
+_ELEMENT = expr.name("x")
+# Elements of a part by form.
+_PARTS = {"vector": PART, "rows": PART, "columns": ROWS}
+
+
+def _row_of_parts(outer: tuple[int, ...], parts: int, init: float, dtype: np.dtype[Any]) -> np.ndarray:
+    """Room for parts, filled up to what accumulators take at once, so that none is combined by itself."""
+    width = parts if parts == 1 else -(-parts // LANES) * LANES
+    made = pool.empty((*outer, width), dtype)
+    made[..., parts:] = init
+    return made
+
+
+def _combined(entry: Reduction, x: np.ndarray, form: str, count: float, again: bool) -> Any:
+    """Combine along the only axis, the last of two, or the middle one of three; unfinished where `count` is -1."""
+    letter = FLOATS[x.dtype]
+    while True:
+        call, finished = _combining(entry, letter, form, again)
+        parts = max(1, -(-x.shape[1 if form != "vector" else 0] // _PARTS[form]))
+        ending = ((count if parts == 1 else -1.0),) if finished else ()
+        if parts == 1 and form == "vector":
+            return call(_SCRATCH[letter], x, *ending)
+        if form == "columns":
+            whole = part = pool.empty((x.shape[0], parts, x.shape[2]), x.dtype)
+        else:
+            whole = _row_of_parts(x.shape[:-1], parts, entry.init, x.dtype)
+            part = whole[..., :parts]
+        if x.size >= MANY:
+            call = _shared_reduction(call, form, part, x)
+        call(part, x, *ending)
+        if parts == 1:
+            return part
+        x, again = whole, True
+
+
+def _shared_reduction(call: Callable[..., Any], form: str, part: np.ndarray, x: np.ndarray) -> Callable[..., Any]:
+    """The call of a reduction, by several threads if there is enough to do: each takes whole parts."""
+    work = x.size * (0.1 + x.itemsize / 20)
+    unit = _PARTS[form]
+    cuts = [((0, 1), (0, unit))] if form == "vector" else [((0, 1), (0, 1)), ((1, 1), (1, unit))]
+    if form == "columns":
+        cuts.append(((2, LANES), (2, LANES)))
+    return shared(call, (part, x), cuts, work)
+
+
+def reduce(entry: Reduction, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:
+    """Reduce a floating array along axes; the result has them dropped. A full reduction gives a float."""
+    if len(axes) == x.ndim:
+        return _combined(entry, x.ravel("K"), "vector", float(x.size), False)
+    # As the operand lies in memory, with neighbouring axes of one sort as one.
+    order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
+    groups: list[tuple[bool, int]] = []
+    for d in order:
+        n = x.shape[d]
+        if groups and groups[-1][0] is (d in axes):
+            groups[-1] = (groups[-1][0], groups[-1][1] * n)
+        elif n != 1:
+            groups.append((d in axes, n))
+    if not any(reduced for reduced, _ in groups):
+        groups.append((True, 1))
+    left = sum(reduced for reduced, _ in groups)
+    kept = [d for d in order if d not in axes]
+    shape = tuple(x.shape[d] for d in kept)
+    count = float(math.prod(x.shape[a] for a in axes))
+    y = x.transpose(order).reshape([n for _, n in groups])
+    if y.size and y.strides[-1] != y.itemsize and y.shape[-1] != 1:
+        y = np.ascontiguousarray(y)
+    again = False
+    while left:
+        k = max(k for k, (reduced, _) in enumerate(groups) if reduced)
+        beside = [math.prod(n for _, n in groups[k + 1 :])] * (k + 1 < len(groups))
+        form = "columns" if beside else "rows"
+        outer = math.prod(n for _, n in groups[:k])
+        y = y.reshape(outer, groups[k][1], *beside)
+        left -= 1
+        y = _combined(entry, y, form, -1.0 if left else count, again)
+        again = True
+        del groups[k]
+        y = y.reshape([n for _, n in groups])
+    return y.reshape(shape).transpose([kept.index(d) for d in sorted(kept)])
 
 
 def scan(entry: Structural, operands: Sequence[np.ndarray]) -> np.ndarray:
@@ -219,7 +401,7 @@ def scan(entry: Structural, operands: Sequence[np.ndarray]) -> np.ndarray:
     shape = operands[0].shape
     dtype = np.result_type(*operands)
     rows = [np.ascontiguousarray(a, dtype).reshape(-1, shape[-1]) if a.size else a for a in operands]
-    out = np.empty(shape, dtype)
+    out = pool.empty(shape, dtype)
     if out.size:
         array = compile.array(FLOATS[dtype], 2, True)
         names = ["out", *entry.operands]

@@ -15,7 +15,7 @@ import numpy as np
 from . import judge, pool, run
 from .buffers import Buffer, Window, lock, overlap, same_window
 from .errors import DTypeError, describe
-from .fast import case_of
+from .fast import case_in_place
 from .modes import recording, transform
 from .node import Node, Place, TensorState, born, new_node, node_of
 from .operands import array_of, bind, broadcast, cast, dtype_spec, operand, operands_of, raw
@@ -154,10 +154,10 @@ def _quick(entry: Elementwise, target: Any, args: Sequence[Any], here: judge.Sit
     if len(args) != len(entry.operands) or len(args) > 2 or args[0] is not target or transform.get() is not None:
         return False
     other: Any = args[1] if len(args) > 1 else None
-    kinds: Any = target._kind
+    kinds: tuple[str, ...] = (target._kind,)
     if len(args) > 1:
-        kinds = kinds, other._kind if isinstance(other, TensorState) else "w" if type(other) is float else ""
-    fast = case_of(entry, kinds)
+        kinds = *kinds, other._kind if isinstance(other, TensorState) else "w" if type(other) is float else ""
+    fast = case_in_place(entry, kinds, "==" if other is target else "=")
     if fast is None:
         return False
     call, kind, dtype, arrays, plans = fast
@@ -166,7 +166,7 @@ def _quick(entry: Elementwise, target: Any, args: Sequence[Any], here: judge.Sit
     with lock:
         array, place = target._array, place_of(target)
         buffer = place.buffer
-        if array is not place.array or place.detached or not array.size or not array.flags.writeable:
+        if array is not place.array or place.detached or not 0 < array.size < run.MANY or not array.flags.writeable:
             return False
         values: list[Any] = [array]
         nodes = [place.node]
@@ -201,7 +201,7 @@ def _quick(entry: Elementwise, target: Any, args: Sequence[Any], here: judge.Sit
         version = buffer.version + 1
         done: list[Any] = []
         try:
-            run.once(done, call, (array, *values))
+            run.once(done, call, (array, *[v for v in values if v is not array]))
             _settle(target, node, number, version)
         except BaseException:
             # Once the kernel ran, the graph must say so, whatever struck in between.

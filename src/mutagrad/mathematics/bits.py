@@ -26,8 +26,8 @@ class Math(NamedTuple):
     """One function of the scalar mathematics, in both dtypes.
 
     `fast` (float64) and `single` (float32) vectorise. Where `beyond` (`beyond_single`) of the arguments is
-    true they may be wrong, and `careful`, which may branch and takes either dtype, is right. `ulp` bounds the
-    error of `fast`; that of `single` is one more.
+    true they may be wrong, and `careful`, which may branch and takes float64, is right. `ulp` bounds the error of
+    `fast`; that of `single` is one more.
     """
 
     fast: Callable[..., Any]

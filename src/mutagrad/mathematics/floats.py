@@ -78,6 +78,26 @@ def floor(typingctx, x):
 
 
 @intrinsic
+def maximum(typingctx, a, b):
+    """The larger; nan if either is nan."""
+
+    def code(context, builder, signature, args):
+        return _call(builder, "llvm.maximum", *args)
+
+    return (a(a, b), code) if a == b and a in LAYOUTS else None
+
+
+@intrinsic
+def minimum(typingctx, a, b):
+    """The smaller; nan if either is nan."""
+
+    def code(context, builder, signature, args):
+        return _call(builder, "llvm.minimum", *args)
+
+    return (a(a, b), code) if a == b and a in LAYOUTS else None
+
+
+@intrinsic
 def polynomial(typingctx, x, coefficients):
     """The sum of coefficients[i] * x**i in Estrin's order, pairs and then pairs of pairs: a short chain."""
 

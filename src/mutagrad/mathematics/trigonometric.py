@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 
-from .bits import INTEGERS, Math, bits, fma, horner, intrinsic, like, scalar, select
+from .bits import INTEGERS, Math, bits, fma, horner, intrinsic, scalar, select
 from .reduction import HALF_PI_1, reduce_huge
 
 # Below the limit k fits beside the bits of the second part of pi/2, so that their product is exact.
@@ -179,25 +179,25 @@ def _reduce_any(x):
 
 @scalar
 def sin_careful(x):
-    """Sine: 1.5 ulp for every argument, in either dtype."""
-    r, rest, k = _reduce_any(np.float64(x))
+    """Sine: 1.5 ulp for every argument."""
+    r, rest, k = _reduce_any(x)
     s, c = _sin_cos(r, rest)
-    return like(x, _turn(s, c, k))
+    return _turn(s, c, k)
 
 
 @scalar
 def cos_careful(x):
-    """Cosine: 1.5 ulp for every argument, in either dtype."""
-    r, rest, k = _reduce_any(np.float64(x))
+    """Cosine: 1.5 ulp for every argument."""
+    r, rest, k = _reduce_any(x)
     s, c = _sin_cos(r, rest)
-    return like(x, _turn(c, -s, k))
+    return _turn(c, -s, k)
 
 
 @scalar
 def tan_careful(x):
-    """Tangent: 2.5 ulp for every argument, in either dtype."""
-    r, rest, k = _reduce_any(np.float64(x))
-    return like(x, _tan(r, rest, k))
+    """Tangent: 2.5 ulp for every argument."""
+    r, rest, k = _reduce_any(x)
+    return _tan(r, rest, k)
 
 
 TABLE = {

@@ -126,15 +126,8 @@ sqrt = elementwise(
 )  # fmt: skip
 
 
-def _cbrt(x: Any) -> Any:
-    """A power, made exact by one step of Newton's method."""
-    size = absolute(x)
-    root = power(size, 1 / 3)
-    return where(isfinite(x) & not_equal(x, 0), copysign(root - (root - size / (root * root)) / 3, x), x)
-
-
 cbrt = elementwise(
-    "cbrt(x)", "Cube root.", ufunc=np.cbrt, expression=_cbrt, partials=lambda out: 1 / (3 * out * out),
+    "cbrt(x)", "Cube root.", ufunc=np.cbrt, forward=fastmath.cbrt, partials=lambda out: 1 / (3 * out * out),
     domain=(NONZERO,), special={0.0: 0.0, -8.0: -2.0, -inf: -inf}, cost=20, conventions="the derivative at 0 is inf",
     example=("mg.cbrt(mg.tensor([-8.0, 27.0])).tolist()", "[-2.0, 3.0]"),
 )  # fmt: skip
@@ -210,9 +203,8 @@ log1p = elementwise(
     partials=lambda x: 1 / (1 + x), domain=(-1, inf), special={0.0: 0.0, -1.0: -inf, inf: inf}, cost=10,
 )  # fmt: skip
 
-# exp(-x) overflows to inf for very negative x, and 1 / inf is the right limit.
 sigmoid = elementwise(
-    "sigmoid(x)", "Logistic function 1 / (1 + exp(-x)).", expression=lambda x: 1 / (1 + exp(-x)), like=np.exp,
+    "sigmoid(x)", "Logistic function 1 / (1 + exp(-x)).", forward=fastmath.sigmoid, like=np.exp,
     partials=lambda out: out * (1 - out), special={0.0: 0.5, inf: 1.0, -inf: 0.0}, cost=10,
 )  # fmt: skip
 
@@ -239,7 +231,7 @@ logaddexp2 = elementwise(
 
 # 1 - exp(-out) is the sigmoid of x to all its figures, read from the result.
 softplus = elementwise(
-    "softplus(x)", "log(1 + exp(x)), without overflow.", expression=lambda x: logaddexp(x, 0), like=np.exp,
+    "softplus(x)", "log(1 + exp(x)), without overflow.", forward=fastmath.softplus, like=np.exp,
     partials=lambda out: -expm1(-out), special={0.0: math.log(2), 1000.0: 1000.0, -inf: 0.0, inf: inf}, cost=20,
     example=("mg.softplus(mg.tensor([-1000.0, 1000.0])).tolist()", "[0.0, 1000.0]"),
 )  # fmt: skip
@@ -363,17 +355,14 @@ sinc: Elementwise = elementwise(
 
 # Selections
 
-# nan != nan, so the second comparison lets a nan in either operand through, as in NumPy.
 maximum = elementwise(
-    "maximum(x, y)", "The larger; nan if either is nan.", ufunc=np.maximum,
-    expression=lambda x, y: where((x >= y) | not_equal(x, x), x, y),
+    "maximum(x, y)", "The larger; nan if either is nan.", ufunc=np.maximum, forward=fastmath.maximum,
     partials=lambda x, y: (where(x > y, 1, where(x < y, 0, 0.5)), where(x > y, 0, where(x < y, 1, 0.5))),
     conventions="ties share the gradient evenly",
 )  # fmt: skip
 
 minimum = elementwise(
-    "minimum(x, y)", "The smaller; nan if either is nan.", ufunc=np.minimum,
-    expression=lambda x, y: where((x <= y) | not_equal(x, x), x, y),
+    "minimum(x, y)", "The smaller; nan if either is nan.", ufunc=np.minimum, forward=fastmath.minimum,
     partials=lambda x, y: (where(x < y, 1, where(x > y, 0, 0.5)), where(x < y, 0, where(x > y, 1, 0.5))),
     conventions="ties share the gradient evenly",
 )  # fmt: skip

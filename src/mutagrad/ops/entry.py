@@ -308,7 +308,9 @@ class Reduction(Entry):
     Parameters
     ----------
     combine : callable
-        `combine(acc, x)` gives the next accumulator, written with ops.
+        `combine(acc, x)` gives the next accumulator, and that of two accumulators, written with ops.
+    element : callable
+        What is combined of each element; by default itself.
     init : float
         The first accumulator, and what stands for an element that `where` masks out.
     finish : callable
@@ -325,8 +327,6 @@ class Reduction(Entry):
         derivative keeps instead of its inputs.
     squared : callable
         The partial of the op's square, where that is smooth at a point where the op is not.
-    additive : bool
-        The combination is a sum, so it may be done in blocks.
     """
 
     def __init__(
@@ -341,7 +341,7 @@ class Reduction(Entry):
         merge: Elementwise | None = None,
         masked: Callable[..., Any] | None = None,
         aux: Callable[..., dict[str, Any]] | None = None,
-        additive: bool = False,
+        element: Callable[..., Any] | None = None,
         empty: bool = True,
         like: Any = None,
         squared: Callable[..., Any] | None = None,
@@ -349,10 +349,11 @@ class Reduction(Entry):
     ) -> None:
         super().__init__(call, doc, **common)
         self.squared = squared
-        self.init, self.additive, self.empty, self.aux, self.like = init, additive, empty, aux, like
+        self.init, self.empty, self.aux, self.like = init, empty, aux, like
         self.merge, self.masked = merge, masked
         acc, x, n = expr.name("acc"), expr.name("x"), expr.name("n")
         self.combine = expr.lift(combine(acc, x))
+        self.element = x if element is None else expr.lift(element(x))
         self.finish = acc if finish is None else expr.lift(finish(acc, n))
         # Elementwise over the reduced array, with g and out broadcast along the reduced axes.
         self.plan = self._plan_of(partial)

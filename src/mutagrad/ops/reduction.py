@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import fastmath
 from ..errors import DTypeError, RangeError, ShapeError, describe
-from .elementwise import add, declared, equal, guarded_product, isnan, maximum, minimum, multiply, not_equal, sqrt
+from .elementwise import add, declared, equal, guarded_product, maximum, minimum, multiply, not_equal, sqrt
 from .elementwise import where as select
 from .entry import NO_DERIVATIVE, Composite, Contraction, Entry, Indexing, Reduction
 from .movement import astype, broadcast_to, concatenate, expand_dims, flip, moveaxis, reshape, transpose
@@ -84,7 +84,7 @@ def _ties(x: np.ndarray, out: np.ndarray, axis: Any) -> dict[str, np.ndarray]:
 
 sum = _add(Reduction(
     "sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=0, where=True)", "Sum over axes.",
-    numpy=np.sum, also=(np.add.reduce,), init=0.0, additive=True, combine=lambda acc, x: acc + x, merge=add,
+    numpy=np.sum, also=(np.add.reduce,), init=0.0, combine=lambda acc, x: acc + x, merge=add,
     partial=lambda: 1,
 ))  # fmt: skip
 
@@ -105,14 +105,14 @@ def _mean_where(a: Any, axis: Any, keepdims: bool, where: Any) -> Any:
 
 mean = _add(Reduction(
     "mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True)", "Arithmetic mean over axes.",
-    numpy=np.mean, init=0.0, additive=True, combine=lambda acc, x: acc + x, finish=lambda acc, n: acc / n,
+    numpy=np.mean, init=0.0, combine=lambda acc, x: acc + x, finish=lambda acc, n: acc / n,
     partial=lambda n: 1 / n, masked=_mean_where, like=np.true_divide,
 ))  # fmt: skip
 
 max = _add(Reduction(
     "max(a, axis=None, out=None, keepdims=False, initial=None, where=True)",
     "Largest element over axes; nan if there is one.", numpy=np.max, also=(np.amax, np.maximum.reduce),
-    init=-math.inf, combine=lambda acc, x: select((x > acc) | isnan(x), x, acc), empty=False, aux=_ties,
+    init=-math.inf, combine=lambda acc, x: maximum(acc, x), empty=False, aux=_ties,
     partial=lambda ties, count: select(ties, 1 / count, 0), merge=maximum, aliases=("amax",),
     conventions="ties share the gradient evenly; keeps the mask of ties, so the input may be overwritten",
 ))  # fmt: skip
@@ -120,7 +120,7 @@ max = _add(Reduction(
 min = _add(Reduction(
     "min(a, axis=None, out=None, keepdims=False, initial=None, where=True)",
     "Smallest element over axes; nan if there is one.", numpy=np.min, also=(np.amin, np.minimum.reduce),
-    init=math.inf, combine=lambda acc, x: select((x < acc) | isnan(x), x, acc), empty=False, aux=_ties,
+    init=math.inf, combine=lambda acc, x: minimum(acc, x), empty=False, aux=_ties,
     partial=lambda ties, count: select(ties, 1 / count, 0), merge=minimum, aliases=("amin",),
     conventions="ties share the gradient evenly; keeps the mask of ties, so the input may be overwritten",
 ))  # fmt: skip
@@ -129,7 +129,7 @@ min = _add(Reduction(
 euclidean = Reduction(
     "norm(a, axis=None, keepdims=False)", "The square root of the sum of squares over axes.", private=True,
     numpy=lambda a, axis, keepdims: np.sqrt(np.sum(np.square(a), axis=axis, keepdims=keepdims)),
-    init=0.0, additive=True, combine=lambda acc, x: acc + x * x, finish=lambda acc, n: sqrt(acc), like=np.sqrt,
+    init=0.0, element=lambda x: x * x, combine=lambda acc, x: acc + x, finish=lambda acc, n: sqrt(acc), like=np.sqrt,
     partial=lambda a, out: select(equal(out, 0), 0, a / out), squared=lambda a: 2 * a,
 )  # fmt: skip
 

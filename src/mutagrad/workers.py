@@ -1,0 +1,250 @@
+"""Kernels shared among threads of the library's own: each takes pieces of the arrays until none is left.
+
+A job starts, and is noted as begun, in one step that no interrupt can split; from then on it ends by itself. So
+what works on it may be the workers alone, where a write must not be left half done, or the caller as well.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import count, pairwise, zip_longest
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from .errors import DTypeError, RangeError, describe
+
+# Work that takes less, in nanoseconds or so, is not worth waking anybody.
+WORTH_SHARING = 60_000
+# Pieces a thread, so that one that is held up leaves its pieces to others.
+PIECES = 4
+
+# Where an array is cut: along which axis, and how many of its elements make one unit.
+Cut = tuple[int, int]
+
+
+def _asked() -> int:
+    text = os.environ.get("MUTAGRAD_NUM_THREADS", "")
+    if text:
+        if not text.isdecimal() or int(text) < 1:
+            raise RangeError(f"MUTAGRAD_NUM_THREADS: expected a whole number from 1 up, got {text!r}.")
+        return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_threads = _asked()
+_queue: SimpleQueue[Job] = SimpleQueue()
+_workers: set[int] = set()
+_postponed: deque[Callable[[], None]] = deque()
+_growing = threading.Lock()
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads share the work on large arrays.
+
+    The results are the same, bit for bit, for every number. The environment variable `MUTAGRAD_NUM_THREADS` sets it at
+    the start; without it, it is the number of cores that the process may use.
+
+    Parameters
+    ----------
+    n : int
+        From 1 up; with 1 all work is done by the thread that asks for it.
+
+    Raises
+    ------
+    DTypeError
+        If `n` is no whole number.
+    RangeError
+        If it is less than 1.
+
+    Examples
+    --------
+    >>> import mutagrad as mg
+    >>> before = mg.get_num_threads()
+    >>> mg.set_num_threads(1)
+    >>> mg.get_num_threads()
+    1
+    >>> mg.set_num_threads(before)
+    """
+    global _threads
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise DTypeError(f"set_num_threads: n must be a whole number, got {describe(n)}.")
+    n = n.__index__()
+    if n < 1:
+        raise RangeError(f"set_num_threads: n must be 1 or more, got {n}.")
+    _threads = n
+
+
+def get_num_threads() -> int:
+    """How many threads share the work on large arrays.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import mutagrad as mg
+    >>> mg.get_num_threads() >= 1
+    True
+    """
+    return _threads
+
+
+class Job:
+    """One call of a kernel in pieces."""
+
+    def __init__(self, call: Callable[..., Any], pieces: Sequence[Sequence[Any]], threads: int) -> None:
+        self.call, self.total = call, len(pieces)
+        self.pieces = iter(pieces)
+        self.joined, self.finished = count(1), count(1)
+        self.threads = threads
+        self.error: BaseException | None = None
+        self.ended = threading.Lock()
+        self.ended.acquire()
+
+    def work(self) -> None:
+        """Take pieces until none is left; whoever ends the last one says so."""
+        for piece in self.pieces:
+            try:
+                self.call(*piece)
+            except BaseException as error:
+                self.error = error
+            if next(self.finished) == self.total:
+                self.ended.release()
+
+    def wait(self) -> None:
+        """Until all pieces are done."""
+        self.ended.acquire()
+        self.ended.release()
+        while _postponed:
+            _postponed.popleft()()
+        if self.error is not None:
+            raise self.error
+
+
+def _serve(queue: SimpleQueue[Job]) -> None:
+    _workers.add(threading.get_ident())
+    while True:
+        job = queue.get()
+        if next(job.joined) < job.threads:
+            queue.put(job)  # there is room for one more
+        job.work()
+        del job  # it would hold its arrays until the next one comes
+
+
+def _grow(threads: int) -> None:
+    """See to it that there are so many workers."""
+    with _growing:
+        for _ in range(len(_alive), threads):
+            _alive.append(threading.Thread(target=_serve, args=(_queue,), name="mutagrad", daemon=True))
+            _alive[-1].start()
+
+
+_alive: list[threading.Thread] = []
+
+
+def inside() -> bool:
+    """Whether this thread is a worker: it must not wait for a lock that who waits for it may hold."""
+    return threading.get_ident() in _workers
+
+
+def postpone(action: Callable[[], None]) -> None:
+    """Leave something to the thread that waits for this one."""
+    _postponed.append(action)
+
+
+class Shared:
+    """A kernel's call in pieces, by as many threads as are set.
+
+    Parameters
+    ----------
+    call : callable
+        The kernel.
+    cuts : sequence of (Cut or None)
+        Where each argument is cut; None leaves it whole.
+    units : int
+        How many units there are.
+    """
+
+    def __init__(self, call: Callable[..., Any], cuts: Sequence[Cut | None], units: int) -> None:
+        self.call, self.cuts, self.units = call, cuts, units
+
+    def job(self, args: Sequence[Any], threads: int) -> Job:
+        """The call with these arguments, not begun."""
+        count = min(self.units, threads * PIECES)
+        bounds = [self.units * k // count for k in range(count + 1)]
+        pieces = [
+            [a if cut is None else _cut(a, cut, low, high) for a, cut in zip_longest(args, self.cuts)]
+            for low, high in pairwise(bounds)
+        ]
+        return Job(self.call, pieces, threads)
+
+    def __call__(self, *args: Any) -> None:
+        threads = _threads
+        job = self.job(args, threads - 1)
+        _grow(threads - 1)
+        _queue.put(job)
+        job.work()
+        job.wait()
+
+    def begin(self, args: Sequence[Any], note: Callable[[Any], None]) -> None:
+        """Call it by workers alone, and note in the same step that it began; it is done when this returns or raises."""
+        job = self.job(args, _threads)
+        _grow(_threads)
+        note(map(_queue.put, (job,)))
+        try:
+            job.wait()
+        except BaseException:
+            job.wait()
+            raise
+
+
+def _cut(a: np.ndarray, cut: Cut, low: int, high: int) -> np.ndarray:
+    axis, unit = cut
+    return a[(slice(None),) * axis + (slice(low * unit, high * unit),)]
+
+
+def shared(
+    call: Callable[..., Any], args: Sequence[Any], ways: Sequence[Sequence[Cut]], work: float
+) -> Callable[..., Any]:
+    """The kernel's call, in pieces if that is worth it.
+
+    Parameters
+    ----------
+    call : callable
+        The kernel.
+    args : sequence
+        Its arrays and numbers; further numbers may follow in the call.
+    ways : sequence of (sequence of Cut)
+        The ways to cut the arrays, the best first.
+    work : float
+        About how many nanoseconds it takes.
+    """
+    if work < WORTH_SHARING or _threads == 1:
+        return call
+    best: tuple[int, Sequence[Cut | None]] = 1, ()
+    for cuts in ways:
+        units = max(-(-a.shape[c[0]] // c[1]) for a, c in zip(args, cuts, strict=True) if isinstance(a, np.ndarray))
+        if units > best[0]:
+            best = units, [c if isinstance(a, np.ndarray) else None for a, c in zip(args, cuts, strict=True)]
+        if units >= _threads * PIECES:
+            break
+    return Shared(call, best[1], best[0]) if best[0] > 1 else call
+
+
+def _after_fork() -> None:
+    # No thread but the one that forked lives on in the child.
+    global _queue, _growing
+    _queue, _growing = SimpleQueue(), threading.Lock()
+    _alive.clear()
+    _workers.clear()
+    _postponed.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
