@@ -301,7 +301,10 @@ def summary(rows: Sequence[Row], given: argparse.Namespace) -> list[Row]:
 
 
 def alone(given: argparse.Namespace) -> list[Row]:
-    """Some functions by themselves: an op on tensors that are ready, not recorded, against NumPy and torch."""
+    """Some functions by themselves: an op on tensors that are ready, not recorded, against NumPy and torch.
+
+    The last column is the time with one huge argument among the others, which is computed with care.
+    """
     rows: list[Row] = []
     torch = tables.peer("torch", given)
     if torch:
@@ -314,6 +317,10 @@ def alone(given: argparse.Namespace) -> list[Row]:
                 x = (random.uniform(0.1, 10, n) if name == "log" else random.uniform(-5, 5, n)).astype(dtype)
                 runs["numpy", name] = functools.partial(getattr(np, name), x)
                 runs["mutagrad", name] = functools.partial(getattr(mg, name), mg.asarray(x))
+                if name == "sin":
+                    huge = x.copy()
+                    huge[n // 2] = 1e22
+                    runs["huge", name] = functools.partial(getattr(mg, name), mg.asarray(huge))
                 if torch:
                     runs["torch", name] = functools.partial(getattr(torch, name), torch.from_numpy(x))
             runs["floor"] = tables.moving(2 * x.nbytes, dtype, given.threads)
@@ -325,6 +332,8 @@ def alone(given: argparse.Namespace) -> list[Row]:
                 row |= {"mutagrad_us": ours.least * 1e6, "numpy_us": times["numpy", name].least * 1e6}
                 row |= {"floor_us": times["floor"].least * 1e6, "to_floor": ours.to(times["floor"])}
                 row["to_numpy"] = ours.to(times["numpy", name])
+                if name == "sin":
+                    row["huge"] = times["huge", name].to(ours)
                 if torch:
                     row |= {"torch_us": times["torch", name].least * 1e6, "to_torch": ours.to(times["torch", name])}
                 rows.append(row)
@@ -385,6 +394,7 @@ ALONE = {
     "to_numpy": ("/ numpy", ".2f"),
     "to_torch": ("/ torch", ".2f"),
     "to_floor": ("/ floor", ".2f"),
+    "huge": ("with one 1e22", ".2f"),
 }
 
 

@@ -65,6 +65,15 @@ def test_a_zero_cotangent_meets_infinite_partials(n, dtype):
 
 
 @BOTH
+def test_a_guarded_product_decides_a_selection(dtype):
+    """Its nan does not reach the result, and yet the result is wrong."""
+    g, x = expr.name("g"), expr.name("x")
+    kernel = codegen.Kernel("choice", ["g", "x"], [OPS["where"](expr.zmul(g, 1 / x) >= 0, 1, -1)])
+    given = [np.array([0, 0, 1, -1], dtype), np.array([0, 1, 0, 2], dtype)]
+    assert run.elementwise(kernel, {}, given, (4,), np.dtype(dtype))[0].tolist() == [1, 1, 1, -1]
+
+
+@BOTH
 def test_a_line_computed_again_counts_once_in_a_total(dtype):
     x = expr.name("x")
     root = OPS["where"](x > 0, OPS["sqrt"](x), 0)

@@ -49,10 +49,10 @@ KEYS = {
 }
 
 
-def run(*args: object) -> subprocess.CompletedProcess[str]:
+def run(*args: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """A script of perf/, warnings being errors."""
     command = [sys.executable, "-W", "error", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
 
 
 def rows(done: subprocess.CompletedProcess[str]) -> list[list[dict]]:
@@ -93,3 +93,11 @@ def test_profiles_a_script_with_its_arguments(tmp_path):
     assert row["computes"].startswith("exp(x)")
     for column in ("kernel", "calls", "us a call", "compile s"):
         assert column in done.stdout
+
+
+@pytest.mark.slow
+def test_every_function_is_within_its_bound():
+    """The public ops, in both dtypes, at random, dense and awkward points."""
+    (table,) = rows(run(PERF / "accuracy.py", "--alone", "--json", "-", timeout=600))
+    assert len(table) > 40
+    assert [row for row in table if not row["within"]] == []

@@ -367,3 +367,17 @@ def test_sums_of_exponentials_of_nothing():
     assert mg.logsumexp(x, axis=0).shape == (0,)
     mg.softmax(x, axis=1).sum().backward()
     assert x.grad.shape == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "norm"])
+@pytest.mark.parametrize("shape", [(1024,), (1025,), (70_000,), (1_100_000,), (2, 5000), (3, 700, 2), (4, 3, 40, 5)])
+def test_parts_of_parts(name, shape):
+    """Many parts, and parts of those: no place is combined twice or left out, and none is filled up with zeros."""
+    x = -1.0 - np.random.default_rng(5).random(shape)
+    reference = np.linalg.norm if name == "norm" else getattr(np, name)
+    for axis in (None, *range(len(shape))):
+        want = np.sqrt(np.sum(x * x, axis=axis)) if name == "norm" else reference(x, axis=axis)
+        np.testing.assert_allclose(getattr(mg, name)(x, axis=axis).numpy(), want, rtol=1e-14)
+    for axes in [(0, 2), (0, 1), (1, 3), (0, 3), (0, 1, 3)]:
+        if len(shape) > max(axes) and name != "norm":
+            np.testing.assert_allclose(getattr(mg, name)(x, axis=axes).numpy(), reference(x, axis=axes), rtol=1e-14)

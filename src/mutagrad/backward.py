@@ -15,7 +15,6 @@ import numpy as np
 from . import modes, pool, record
 from .buffers import lock
 from .errors import DTypeError, GradientError, ShapeError, describe
-from .modes import Switch
 from .node import Holder, Node, TensorState, node_of
 from .operands import dtype_of, operand, raw, shape_of
 from .ops import OPS
@@ -203,10 +202,11 @@ def backward(t: Any, gradient: Any = None, retain_graph: bool = False, create_gr
         )
     first = seed(t, gradient, "backward()")
     sweep = Sweep(graph=create_graph)
-    with Switch(modes.recording, create_graph):
+    before = modes.recording.set(create_graph)
+    try:
         start(sweep, t, first)
         sweep.run()
-        with lock, np.errstate(all="ignore"):
+        with lock:
             # By holder: a leaf that was frozen and unfrozen has two nodes and one `.grad`.
             fresh: dict[Holder, Any] = {}
             for n, slot in sweep.found.items():
@@ -226,6 +226,8 @@ def backward(t: Any, gradient: Any = None, retain_graph: bool = False, create_gr
             except BaseException:
                 deliver()
                 raise
+    finally:
+        modes.recording.reset(before)
 
 
 def _accumulated(node: Node, slot: Sequence[Any], graph: bool, old: Any) -> Any:
@@ -234,9 +236,7 @@ def _accumulated(node: Node, slot: Sequence[Any], graph: bool, old: Any) -> Any:
     if graph:
         return OPS["positive"](value) if old is None else _add(old, value)
     if old is not None:
-        return (
-            record.new(_sum(np.asarray(raw(old)), value))
-            if node.shape
-            else record.new(np.asarray(raw(old) + value, node.dtype))
-        )
+        with np.errstate(all="ignore"):
+            total = _sum(np.asarray(raw(old)), value) if node.shape else np.asarray(raw(old) + value, node.dtype)
+        return record.new(total)
     return record.new(own(value, owned and node.entry is None, None, node.dtype))

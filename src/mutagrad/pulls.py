@@ -44,15 +44,17 @@ def pull_elementwise(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any,
             if e is not None and inputs[i] is not None:
                 sweep.add(inputs[i], g if run.passes(e) else plan.derived(i)(g, *args))
         return
-    kernel, served = run.pull_kernel(plan)
-    passing = [i for i, e in enumerate(plan.outputs) if e is not None and i not in served]
+    kernel, served, passing = run.pull_kernel(plan)
     if kernel is not None:
         moved = True
         while moved:
-            values = [kept_value(k) for k in kept]
+            values = [k.array if isinstance(k, Kept) else k for k in kept]
             outs = run.elementwise(kernel, plan.kernels, [g, *values], node.shape, node.dtype)
             # Another thread may have moved a kept value meanwhile, to write where it stood.
-            moved = any(kept_value(k) is not v for k, v in zip(kept, values, strict=True))
+            moved = False
+            for k, v in zip(kept, values, strict=True):
+                if isinstance(k, Kept) and k.array is not v:
+                    moved = True
         for i, c in zip(served, outs, strict=True):
             sweep.add(inputs[i], c, True)
     alone = owned and len(passing) == 1
@@ -104,6 +106,9 @@ def _pull_reduction(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, 
             c = plan.derived(0)(c, *args)
         sweep.add(x, OPS["broadcast_to"](c, x.shape))
         return
+    if type(g) is float and run.passes(output):
+        sweep.add(x, stretched(np.array(g, node.dtype), x.shape))
+        return
     c = np.asarray(g, node.dtype).reshape(full)
     if not run.passes(output):
         args = [c]
@@ -111,15 +116,22 @@ def _pull_reduction(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, 
             value = kept_value(k)
             args.append(np.asarray(value, node.dtype).reshape(full) if name == "out" else value)
         shape = np.broadcast_shapes(*(a.shape for a in args if isinstance(a, np.ndarray)))
-        kernel, _ = run.pull_kernel(plan)
+        kernel, _, _ = run.pull_kernel(plan)
         assert kernel is not None
         c = np.asarray(run.elementwise(kernel, plan.kernels, args, shape, node.dtype)[0])
     if c.shape == x.shape:
         sweep.add(x, c, c is not g and c.base is None)
     elif c.size == 1:
-        sweep.add(x, np.ndarray(x.shape, c.dtype, c, 0, (0,) * len(x.shape)))
+        sweep.add(x, stretched(c, x.shape))
     else:
         sweep.add(x, np.broadcast_to(c, x.shape))
+
+
+def stretched(c: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """One number as an array of that shape, as `np.broadcast_to` makes it in many times the time."""
+    made = np.ndarray(shape, c.dtype, c, 0, (0,) * len(shape))
+    made.flags.writeable = False
+    return made
 
 
 def _pull_structural(sweep: Sweep, node: Node, g: Any, owned: bool, inputs: Any, kept: Any, params: Any) -> None:

@@ -238,6 +238,10 @@ _AXIS, _KEEPDIMS = frozenset(("axis", "keepdims")), frozenset(("keepdims",))
 
 def reduction(entry: Reduction, *args: Any, **kwargs: Any) -> Any:
     """Run and record a reduction; a mask and an initial value become ops before and after it."""
+    if len(args) == 1 and not kwargs and type(args[0]) is Tensor and entry.aux is None:
+        made = _total(entry, args[0])
+        if made is not None:
+            return made
     if args and len(args) <= 2 and kwargs.keys() <= (_AXIS if len(args) == 1 else _KEEPDIMS):
         return _reduced(entry, *args, **kwargs)
     bound = bind(entry, args, kwargs)
@@ -261,6 +265,31 @@ def reduction(entry: Reduction, *args: Any, **kwargs: Any) -> Any:
     if initial is None:
         return _reduced(entry, x, axis, keepdims)
     return merged(entry.name, entry.merge, _reduced(entry, x, axis, keepdims, empty=True), initial)
+
+
+def _total(entry: Reduction, x: Any) -> Any:
+    """`_reduced` without ceremony: over all elements of a contiguous array that nobody else sees or has written."""
+    # The node is read before the memory is found to be nobody else's: no write can have come between.
+    node, kind = x._node, x._kind
+    if x._place is not None or len(kind) != 2 or kind[1] == "0" or not x._array.size:
+        return None
+    array = x._array
+    value = run.reduce(entry, array, tuple(range(array.ndim)))
+    assert isinstance(value, float)
+    made = make(None, value, kind[0] + "0", None, tick())
+    if node is None or not recording.get():
+        return made
+    plan = entry.plan
+    kept: tuple[Any, ...] = ()
+    at: Any = (None, 0)
+    if plan.keep:
+        kept = tuple([float(array.size) if k == "n" else value if k == "out" else keep(x) for k in plan.keep])
+        at = site(2)
+        if x._place is not None:  # as in `fast`
+            return None
+    made._node = born(entry, (node,), kept, plan, (1,) * array.ndim, (), array.dtype, at)
+    made._born = made._node.number
+    return made
 
 
 def _reduced_by_numpy(entry: Reduction, value: np.ndarray, axis: Any, keepdims: bool, given: dict[str, Any]) -> Any:

@@ -21,6 +21,8 @@ FLOATS = {FLOAT64: "d", FLOAT32: "f"}
 # Up to so many elements, what does not lie as the result does is copied first: it takes no longer than loops for its
 # layout, and one compiled form serves all layouts.
 FEW = 4096
+# What is in doubt is computed again by so many elements.
+PIECE = 65536
 # Elements from which on it may pay to recycle memory and to share work: any fewer take less than the pool lends.
 MANY = pool.SMALL // 8
 
@@ -45,11 +47,8 @@ def forward_kernel(entry: Elementwise) -> Kernel:
     return found
 
 
-def pull_kernel(plan: Plan) -> tuple[Kernel | None, tuple[int, ...]]:
-    """The kernel of a plan's cotangents, and which operands it serves.
-
-    A cotangent that is `g` itself needs no kernel.
-    """
+def pull_kernel(plan: Plan) -> tuple[Kernel | None, tuple[int, ...], tuple[int, ...]]:
+    """The kernel of a plan's cotangents, which operands it serves, and which are handed `g` itself."""
     found = plan.kernels.get("pull")
     if found is None:
         served = [(i, e) for i, e in enumerate(plan.outputs) if e is not None and not passes(e)]
@@ -57,7 +56,8 @@ def pull_kernel(plan: Plan) -> tuple[Kernel | None, tuple[int, ...]]:
         if served:
             suffix = "_".join(plan.entry.operands[i] for i, _ in served)
             kernel = Kernel(f"{plan.entry.name}_backward_{suffix}", ("g", *plan.keep), [e for _, e in served])
-        found = plan.kernels["pull"] = kernel, tuple(i for i, _ in served)
+        passing = tuple(i for i, e in enumerate(plan.outputs) if e is not None and passes(e))
+        found = plan.kernels["pull"] = kernel, tuple(i for i, _ in served), passing
     return found
 
 
@@ -107,6 +107,29 @@ def elementwise(
 
     `inputs` are Python floats, or arrays of the compute dtype (or bool for masks) that broadcast to `shape`.
     """
+    if len(shape) == 1 and shape[0] < MANY:
+        # The common case: numbers and contiguous vectors of one length, or one number stretched to it.
+        kinds, given = "", list[Any]()
+        for a in inputs:
+            if type(a) is np.ndarray and a.dtype is dtype and a.shape == shape:
+                if not a.flags.c_contiguous:
+                    if a.strides != (0,):
+                        break
+                    a = np.full(shape, a.item(0), dtype)
+                kinds += "a"
+            elif type(a) is float:
+                kinds += "s"
+            else:
+                break
+            given.append(a)
+        else:
+            call = cache.get((dtype.char, kinds))
+            if call is None:
+                letters = "a" * len(kernel.outputs)
+                call = cache[dtype.char, kinds] = variant(kernel, FLOATS[dtype], letters, kinds, 1, cache)
+            made = [np.empty(shape, dtype) for _ in kernel.outputs]
+            call(*made, *given)
+            return made
     call, args, outs = prepared(kernel, cache, inputs, shape, dtype)
     result = call(*args)
     if outs is not None:
@@ -124,30 +147,6 @@ def prepared(
 ) -> tuple[Callable[..., Any], Sequence[Any], list[np.ndarray] | None]:
     """The compiled code for these inputs, its arguments, and the arrays it will fill (None: it returns floats)."""
     letter = FLOATS[dtype]
-    if outs is None and len(shape) == 1:
-        # The common case: numbers and contiguous vectors of one length, or one number stretched to it.
-        kinds, given = "", []
-        for a in inputs:
-            if type(a) is np.ndarray and a.dtype is dtype and a.shape == shape:
-                if a.flags.c_contiguous:
-                    kinds += "a"
-                elif a.strides == (0,):
-                    few = shape[0] <= FEW
-                    kinds += "a" if few else "s"
-                    a = np.full(shape, a.item(0), dtype) if few else a.item(0)
-                else:
-                    break
-            elif type(a) is float:
-                kinds += "s"
-            else:
-                break
-            given.append(a)
-        else:
-            outs = [pool.empty(shape, dtype) for _ in kernel.outputs]
-            call = variant(kernel, letter, "a" * len(outs), kinds, 1, cache)
-            if kernel.totals or shape[0] >= MANY:
-                return *_with_parts(kernel, call, (*outs, *given), dtype), outs
-            return call, (*outs, *given), outs
     values: list[Any] = []
     kinds = ""
     flat = regular = True
@@ -207,11 +206,11 @@ def prepared(
     rest = iter(letters[len(outs) :])
     kinds = "".join("=" if k == "=" else next(rest) for k in kinds)
     call = variant(kernel, letter, letters[: len(outs)], kinds, depth, cache, written)
-    return *_with_parts(kernel, call, arrays, dtype), outs
+    return *_with_parts(kernel, call, arrays, dtype, written), outs
 
 
 def _with_parts(
-    kernel: Kernel, call: Callable[..., Any], arrays: Sequence[Any], dtype: np.dtype[Any]
+    kernel: Kernel, call: Callable[..., Any], arrays: Sequence[Any], dtype: np.dtype[Any], written: bool
 ) -> tuple[Callable[..., Any], Sequence[Any]]:
     """The call, by several threads if there is enough to do, and its arguments: those for the parts of totals first."""
     shape = next(a.shape for a in arrays if isinstance(a, np.ndarray))
@@ -224,7 +223,9 @@ def _with_parts(
     ways.append([(last, 1)] * len(parts) + [(last, PART)] * len(arrays))
     if any(t.finished for t in kernel.totals):
         args = (*args, float(math.prod(shape)) if parts[0].size == 1 else -1.0)
-    return shared(call, args, ways, work), args
+    # A whole variant does so by itself, line by line.
+    least = max(1, -(-math.prod(shape) // PIECE)) if kernel.doubtful and not written else 1
+    return shared(call, args, ways, work, least), args
 
 
 def fused(

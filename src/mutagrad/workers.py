@@ -169,14 +169,16 @@ class Shared:
         Where each argument is cut; None leaves it whole.
     units : int
         How many units there are.
+    least : int
+        The least number of pieces, if there are as many units.
     """
 
-    def __init__(self, call: Callable[..., Any], cuts: Sequence[Cut | None], units: int) -> None:
-        self.call, self.cuts, self.units = call, cuts, units
+    def __init__(self, call: Callable[..., Any], cuts: Sequence[Cut | None], units: int, least: int = 1) -> None:
+        self.call, self.cuts, self.units, self.least = call, cuts, units, least
 
     def job(self, args: Sequence[Any], threads: int) -> Job:
         """The call with these arguments, not begun."""
-        count = min(self.units, threads * PIECES)
+        count = min(self.units, max(threads * PIECES, self.least))
         bounds = [self.units * k // count for k in range(count + 1)]
         pieces = [
             [a if cut is None else _cut(a, cut, low, high) for a, cut in zip_longest(args, self.cuts)]
@@ -187,8 +189,9 @@ class Shared:
     def __call__(self, *args: Any) -> None:
         threads = _threads
         job = self.job(args, threads - 1)
-        _grow(threads - 1)
-        _queue.put(job)
+        if threads > 1:
+            _grow(threads - 1)
+            _queue.put(job)
         job.work()
         job.wait()
 
@@ -210,9 +213,9 @@ def _cut(a: np.ndarray, cut: Cut, low: int, high: int) -> np.ndarray:
 
 
 def shared(
-    call: Callable[..., Any], args: Sequence[Any], ways: Sequence[Sequence[Cut]], work: float
+    call: Callable[..., Any], args: Sequence[Any], ways: Sequence[Sequence[Cut]], work: float, least: int = 1
 ) -> Callable[..., Any]:
-    """The kernel's call, in pieces if that is worth it.
+    """The kernel's call, in pieces if that is worth it, or if there must be at least so many.
 
     Parameters
     ----------
@@ -225,16 +228,16 @@ def shared(
     work : float
         About how many nanoseconds it takes.
     """
-    if work < WORTH_SHARING or _threads == 1:
+    if least == 1 and (work < WORTH_SHARING or _threads == 1):
         return call
     best: tuple[int, Sequence[Cut | None]] = 1, ()
     for cuts in ways:
         units = max(-(-a.shape[c[0]] // c[1]) for a, c in zip(args, cuts, strict=True) if isinstance(a, np.ndarray))
         if units > best[0]:
             best = units, [c if isinstance(a, np.ndarray) else None for a, c in zip(args, cuts, strict=True)]
-        if units >= _threads * PIECES:
+        if units >= max(_threads * PIECES, least):
             break
-    return Shared(call, best[1], best[0]) if best[0] > 1 else call
+    return Shared(call, best[1], best[0], least) if best[0] > 1 else call
 
 
 def _after_fork() -> None:
