@@ -113,7 +113,7 @@ def test_work_is_shared_and_small_work_is_not(monkeypatch):
         work(self)
 
     monkeypatch.setattr(workers.Job, "work", watched)
-    monkeypatch.setattr(workers, "WORTH_SHARING", 60_000)
+    monkeypatch.setattr(workers, "WORTH_SHARING", 200_000)
     mg.sin(np.ones(run.MANY + 1))
     assert not names
     mg.tensor(np.ones(10**6)).sin_()

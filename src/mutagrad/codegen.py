@@ -193,8 +193,8 @@ class Kernel:
         functions = [e for e in expr.walk(self.values) if e.op is not None and callable(e.op.forward)]
         self.reached = [e for e in functions if fastmath.beyond(e.op.forward.__name__, "d") is not None]
         self.doubtful = bool(self.watched or self.reached)
-        # What it costs to compute an element, in nanoseconds or so.
-        self.cost = sum(0.1 * max(e.op.cost, 1) for e in expr.walk(self.values) if e.op is not None)
+        # What it costs to compute a byte of an element, in nanoseconds or so.
+        self.cost = sum(0.006 * max(e.op.cost, 1) for e in expr.walk(self.values) if e.op is not None)
 
     def _watched(self) -> list[Expr]:
         """The expressions that are nan wherever a guarded product is that should be zero."""

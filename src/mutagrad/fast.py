@@ -123,11 +123,14 @@ def unary_of(entry: Elementwise, depth: int = 1, into: Into | None = None) -> Ca
             shape: tuple[int, ...] = ()
         else:
             size = len(array)
-            if arrays > 3 or x._place is not None or size >= MANY:
+            if arrays > 3 or x._place is not None:
                 return _in_memory(entry, fasts[x._kind], (x,))
             shape = (size,)
-            memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
-            call(memory, array)
+            if size < MANY:
+                memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
+                call(memory, array)
+            else:
+                memory = run.filled(entry, call, shape, dtype, (array,))
             value = None
         t = record.Tensor()
         t._place = None
@@ -252,12 +255,13 @@ def binary_of(
                 if y._place is not None or (kx != "w" and x._array is not None):
                     return _in_memory(entry, fast, (x, y))
                 size = len(vy)
-            if size >= MANY:
-                return _in_memory(entry, fast, (x, y))
             value = None
             shape = (size,)
-            memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
-            call(memory, vx, vy)
+            if size < MANY:
+                memory = _empty(size) if dtype is FLOAT64 else _empty(size, dtype)
+                call(memory, vx, vy)
+            else:
+                memory = run.filled(entry, call, shape, dtype, (vx, vy))
         t = record.Tensor()
         t._place = None
         t._window = None

@@ -14,7 +14,7 @@ from .buffers import same_window
 from .codegen import LANES, PART, ROWS, Kernel, Total
 from .expr import Expr
 from .ops import Elementwise, Plan, Reduction, Structural
-from .workers import Shared, shared
+from .workers import Shared, shared, worth_sharing
 
 FLOAT64, FLOAT32, BOOL = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.bool_)
 FLOATS = {FLOAT64: "d", FLOAT32: "f"}
@@ -107,7 +107,7 @@ def elementwise(
 
     `inputs` are Python floats, or arrays of the compute dtype (or bool for masks) that broadcast to `shape`.
     """
-    if len(shape) == 1 and shape[0] < MANY:
+    if len(shape) == 1 and not kernel.totals:
         # The common case: numbers and contiguous vectors of one length, or one number stretched to it.
         kinds, given = "", list[Any]()
         for a in inputs:
@@ -115,8 +115,8 @@ def elementwise(
                 if not a.flags.c_contiguous:
                     if a.strides != (0,):
                         break
-                    a = np.full(shape, a.item(0), dtype)
-                kinds += "a"
+                    a = np.full(shape, a.item(0), dtype) if shape[0] <= FEW else a.item(0)
+                kinds += "s" if type(a) is float else "a"
             elif type(a) is float:
                 kinds += "s"
             else:
@@ -127,7 +127,11 @@ def elementwise(
             if call is None:
                 letters = "a" * len(kernel.outputs)
                 call = cache[dtype.char, kinds] = variant(kernel, FLOATS[dtype], letters, kinds, 1, cache)
-            made = [np.empty(shape, dtype) for _ in kernel.outputs]
+            if shape[0] < MANY:
+                made = [np.empty(shape, dtype) for _ in kernel.outputs]
+            else:
+                made = [pool.empty(shape, dtype) for _ in kernel.outputs]
+                call = _divided(kernel, call, (*made, *given), shape, dtype)
             call(*made, *given)
             return made
     call, args, outs = prepared(kernel, cache, inputs, shape, dtype)
@@ -206,26 +210,46 @@ def prepared(
     rest = iter(letters[len(outs) :])
     kinds = "".join("=" if k == "=" else next(rest) for k in kinds)
     call = variant(kernel, letter, letters[: len(outs)], kinds, depth, cache, written)
-    return *_with_parts(kernel, call, arrays, dtype, written), outs
-
-
-def _with_parts(
-    kernel: Kernel, call: Callable[..., Any], arrays: Sequence[Any], dtype: np.dtype[Any], written: bool
-) -> tuple[Callable[..., Any], Sequence[Any]]:
-    """The call, by several threads if there is enough to do, and its arguments: those for the parts of totals first."""
+    if not kernel.totals:
+        return _divided(kernel, call, arrays, arrays[0].shape, dtype, written), arrays, outs
     shape = next(a.shape for a in arrays if isinstance(a, np.ndarray))
     parts = [np.empty((*shape[:-1], max(1, -(-shape[-1] // PART))), dtype) for _ in kernel.totals]
     args = (*parts, *arrays)
-    moved = sum(a.itemsize for a in arrays if isinstance(a, np.ndarray))
-    work = math.prod(shape) * (kernel.cost + moved / 20)
-    *outer, last = range(len(shape))
-    ways = [[(d, 1)] * len(args) for d in outer]
-    ways.append([(last, 1)] * len(parts) + [(last, PART)] * len(arrays))
+    call = _divided(kernel, call, args, shape, dtype)
     if any(t.finished for t in kernel.totals):
         args = (*args, float(math.prod(shape)) if parts[0].size == 1 else -1.0)
-    # A whole variant does so by itself, line by line.
-    least = max(1, -(-math.prod(shape) // PIECE)) if kernel.doubtful and not written else 1
-    return shared(call, args, ways, work, least), args
+    return call, args, outs
+
+
+def filled(
+    entry: Elementwise, call: Callable[..., Any], shape: tuple[int], dtype: np.dtype[Any], inputs: Sequence[Any]
+) -> np.ndarray:
+    """A large vector, the result of an entry's code on numbers and contiguous vectors of that length."""
+    made = pool.empty(shape, dtype)
+    args = (made, *inputs)
+    _divided(forward_kernel(entry), call, args, shape, dtype)(*args)
+    return made
+
+
+def _divided(
+    kernel: Kernel,
+    call: Callable[..., Any],
+    args: Sequence[Any],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    written: bool = False,
+) -> Callable[..., Any]:
+    """The call of a kernel, in pieces where several threads have enough to do or results may be in doubt."""
+    size, totals = math.prod(shape), len(kernel.totals)
+    work = size * (kernel.cost * dtype.itemsize + (len(args) - totals) * dtype.itemsize / 40)
+    # A whole variant computes again line by line.
+    least = size // PIECE if kernel.doubtful and not written else 1
+    if least <= 1 and not worth_sharing(work):
+        return call
+    *outer, last = range(len(shape))
+    ways = [[(d, 1)] * len(args) for d in outer]
+    ways.append([(last, 1)] * totals + [(last, PART)] * (len(args) - totals))
+    return shared(call, args, ways, max(1, least))
 
 
 def fused(
@@ -351,12 +375,13 @@ def _combined(entry: Reduction, x: np.ndarray, form: str, count: float, again: b
 
 def _shared_reduction(call: Callable[..., Any], form: str, part: np.ndarray, x: np.ndarray) -> Callable[..., Any]:
     """The call of a reduction, by several threads if there is enough to do: each takes whole parts."""
-    work = x.size * (0.1 + x.itemsize / 20)
+    if not worth_sharing(x.size * (0.05 + x.itemsize / 40)):
+        return call
     unit = _PARTS[form]
     cuts = [((0, 1), (0, unit))] if form == "vector" else [((0, 1), (0, 1)), ((1, 1), (1, unit))]
     if form == "columns":
         cuts.append(((2, LANES), (2, LANES)))
-    return shared(call, (part, x), cuts, work)
+    return shared(call, (part, x), cuts)
 
 
 def reduce(entry: Reduction, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:

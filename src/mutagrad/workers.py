@@ -19,7 +19,7 @@ import numpy as np
 from .errors import DTypeError, RangeError, describe
 
 # Work that takes less, in nanoseconds or so, is not worth waking anybody.
-WORTH_SHARING = 60_000
+WORTH_SHARING = 200_000
 # Pieces a thread, so that one that is held up leaves its pieces to others.
 PIECES = 4
 
@@ -212,10 +212,15 @@ def _cut(a: np.ndarray, cut: Cut, low: int, high: int) -> np.ndarray:
     return a[(slice(None),) * axis + (slice(low * unit, high * unit),)]
 
 
+def worth_sharing(work: float) -> bool:
+    """Whether work of about so many nanoseconds pays for waking other threads, and there are any."""
+    return work >= WORTH_SHARING and _threads > 1
+
+
 def shared(
-    call: Callable[..., Any], args: Sequence[Any], ways: Sequence[Sequence[Cut]], work: float, least: int = 1
+    call: Callable[..., Any], args: Sequence[Any], ways: Sequence[Sequence[Cut]], least: int = 1
 ) -> Callable[..., Any]:
-    """The kernel's call, in pieces if that is worth it, or if there must be at least so many.
+    """The kernel's call in pieces, by as many threads as are set.
 
     Parameters
     ----------
@@ -225,11 +230,9 @@ def shared(
         Its arrays and numbers; further numbers may follow in the call.
     ways : sequence of (sequence of Cut)
         The ways to cut the arrays, the best first.
-    work : float
-        About how many nanoseconds it takes.
+    least : int
+        The least number of pieces.
     """
-    if least == 1 and (work < WORTH_SHARING or _threads == 1):
-        return call
     best: tuple[int, Sequence[Cut | None]] = 1, ()
     for cuts in ways:
         units = max(-(-a.shape[c[0]] // c[1]) for a, c in zip(args, cuts, strict=True) if isinstance(a, np.ndarray))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .bits import Math, fma, like, scalar, select
-from .floats import clamp, copysign, fast_two_sum, pick, polynomial, two_sum, two_to
+from .floats import clamp, copysign, fast_two_sum, nearly_inverse, pick, polynomial, two_sum, two_to
 
 
 class Constants(NamedTuple):
@@ -40,6 +40,11 @@ class Constants(NamedTuple):
     saturated: Any  # expm1(-saturated) is -1 and tanh(saturated) is 1
     smallest: Any  # 2**k is normal from here up
     tiny: Any  # x * (1 + x) is x below
+
+    @property
+    def series(self) -> tuple[Any, ...]:
+        """(exp(r) - 1 - r) / r**2 in powers of r."""
+        return tuple(c for pair in zip(self.even, self.odd, strict=True) for c in pair)
 
 
 DOUBLE = Constants(
@@ -92,6 +97,9 @@ SINGLE = Constants(
 )
 
 
+SERIES, SERIES_32 = DOUBLE.series, SINGLE.series
+
+
 @scalar
 def reduce(x, c):
     """(t, k, r, rest): x = k log 2 + r + rest, t = magic + k."""
@@ -120,10 +128,16 @@ def scale(p, k, c):
 def exp(x):
     """Exponential: 1.5 ulp."""
     c = pick(x, DOUBLE, SINGLE)
+    two = like(x, 2.0)
     x = clamp(x, c.lowest, c.highest)
-    k = (x * c.log2e + c.magic) - c.magic
+    t = x * c.log2e + c.magic
+    k = t - c.magic
     r = (x - k * c.ln2) - k * c.ln2_rest
-    return scale(like(x, 1.0) + (r + growth(r, like(x, 0.0), c)), k, c)
+    # Twice the power of r, since 2**k may be too large by a factor of two; what will be subnormal is rounded once, too.
+    y = fma(fma(r * r, polynomial(r, pick(x, SERIES, SERIES_32)), r), two, two)
+    below = k < c.smallest + two
+    y = y * two_to(t + select(below, like(x, 63.0), like(x, -1.0)))
+    return select(below, y * like(x, 2.0**-64), y)
 
 
 @scalar
@@ -205,6 +219,39 @@ def tanh(x):
     return copysign(q - q * lost * (like(x, 0.5) - like(x, 0.5) * q), x)
 
 
+# (tanh(x)/x - 1) / x**2 in powers of x**2 for |x| < 0.625: least squares with Lawson's weights, relative error of the
+# whole 2**-26.8.
+TANH_BELOW = np.float32(0.625)
+TANH_32 = tuple(
+    np.float32(c) for c in (-0.33333280682564, 0.13331441581249, -0.05373971164227, 0.0206390786916, -0.00570497848094)
+)
+
+
+@scalar
+def inverse32(d):
+    """1/d to about an ulp for d from 1 to 2**100 in float32: a guess and three steps of Newton take half a division."""
+    y = nearly_inverse(d)
+    y = fma(y, fma(-d, y, like(d, 1.0)), y)
+    y = fma(y, fma(-d, y, like(d, 1.0)), y)
+    return fma(y, fma(-d, y, like(d, 1.0)), y)
+
+
+@scalar
+def tanh32(x):
+    """Hyperbolic tangent in float32, a polynomial or 1 - 2/(exp(2|x|) + 1): 3.5 ulp."""
+    c = SINGLE
+    one = like(x, 1.0)
+    a = abs(x)
+    z = a * a
+    below = a + a * z * polynomial(z, TANH_32)
+    inside = clamp(a + a, like(x, 0.0), c.saturated + c.saturated)
+    t = inside * c.log2e + c.magic
+    k = t - c.magic
+    r = (inside - k * c.ln2) - k * c.ln2_rest
+    above = one - like(x, 2.0) * inverse32(two_to(t) * (one + (r + growth(r, like(x, 0.0), c))) + one)
+    return copysign(select(a < TANH_BELOW, below, above), x)
+
+
 @scalar
 def sigmoid(x):
     """1/(1 + exp(-x)), with exp(-|x|) only, so that neither tail cancels: 2.5 ulp."""
@@ -223,6 +270,6 @@ TABLE = {
     "expm1": Math(expm1, expm1, 2.5),
     "sinh": Math(sinh, sinh, 2.5),
     "cosh": Math(cosh, cosh, 2.5),
-    "tanh": Math(tanh, tanh, 2.5),
+    "tanh": Math(tanh, tanh32, 2.5),
     "sigmoid": Math(sigmoid, sigmoid, 2.5),
 }

@@ -143,6 +143,19 @@ def split(typingctx, x):
 
 
 @intrinsic
+def nearly_inverse(typingctx, x):
+    """1/x to an eighth, for a positive float32: its bits are nearly a constant less those of x."""
+    if x != types.float32:
+        return None
+
+    def code(context, builder, signature, args):
+        given = builder.bitcast(args[0], ir.IntType(32))
+        return builder.bitcast(builder.sub(ir.IntType(32)(0x7EF311C7), given), ir.FloatType())
+
+    return x(x), code
+
+
+@intrinsic
 def clamp(typingctx, x, low, high):
     """`x` within bounds; nan stays."""
 
