@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -228,9 +229,74 @@ def test_a_worker_never_waits_for_the_lock(monkeypatch):
 
     done = []
     with buffers.lock:
-        workers.Shared(free, [(0, 1)], 2).begin([np.empty(2)], done.extend)
+        workers.Shared(free, [(0, 1)], 2).begin([np.empty(2)], done)
     assert len(done) == 1
     assert array.flags.writeable
+
+
+def test_what_is_freed_waits_for_no_lock():
+    """The collector may free a node in a thread that compiles, while another holds the lock and waits to compile."""
+    array = np.ones(4)
+    node = [mg.tensor(np.ones(4), requires_grad=True) * mg.asarray(array)]
+    assert not array.flags.writeable
+    with buffers.lock:
+        other = threading.Thread(target=node.clear, daemon=True)
+        other.start()
+        other.join(20)
+        assert array.flags.writeable
+
+
+def test_an_interrupt_as_a_job_begins(monkeypatch):
+    """Nothing is given back before the workers are done."""
+    ran = []
+
+    class Interrupted(list):
+        def extend(self, steps):
+            super().extend(steps)
+            raise KeyboardInterrupt
+
+    def slow(out):
+        time.sleep(0.05)
+        ran.append(out)
+
+    done = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        workers.Shared(slow, [(0, 1)], 4).begin([np.empty(4)], done)
+    assert len(done) == 1 and len(ran) == 4
+
+    def refused(*args):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(workers, "_grow", refused)
+    with pytest.raises(RuntimeError):
+        workers.Shared(slow, [(0, 1)], 4).begin([np.empty(4)], [])
+    assert len(ran) == 4
+
+
+def test_the_number_changes_while_work_is_prepared():
+    out = np.zeros(5)
+    work = workers.Shared(lambda piece: piece.fill(1.0), [(0, 1)], 5)
+    mg.set_num_threads(1)
+    work(out)
+    assert out.all()
+    work.begin([out], done := [])
+    assert len(done) == 1
+
+
+def test_a_thread_that_cannot_start_is_not_counted(monkeypatch):
+    class Broken(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workers.threading, "Thread", Broken)
+        mg.set_num_threads(len(workers._alive) + 2)
+        with pytest.raises(RuntimeError):
+            mg.sin(VECTOR)
+        with pytest.raises(RuntimeError):
+            mg.tensor(VECTOR).sin_()
+    assert all(t.is_alive() for t in workers._alive)
+    np.testing.assert_array_equal(in_place(VECTOR), PROGRAMS["in place"]())
 
 
 def test_number_of_threads():

@@ -32,7 +32,7 @@ def once(done: list[Any], function: Callable[..., Any], args: Sequence[Any]) -> 
     noted when it begins, and is done when this returns or raises.
     """
     if isinstance(function, Shared):
-        function.begin(args, done.extend)
+        function.begin(args, done)
     else:
         done.extend(starmap(function, (args,)))
 
