@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mutagrad as mg
-from mutagrad import buffers, codegen, expr, run, workers
+from mutagrad import buffers, codegen, compile, expr, run, workers
 from mutagrad.ops import OPS
 
 N = 9 * codegen.PART + 17
@@ -186,6 +186,34 @@ def test_a_fork_while_another_thread_writes():
         writer.join()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_fork_while_another_thread_compiles():
+    """It waits for the compiler and must not hold meanwhile what a node needs that is freed there."""
+    array = np.ones(4)
+    node = [mg.tensor(np.ones(4), requires_grad=True) * mg.asarray(array)]
+    begun = threading.Event()
+
+    def compile_kernel():
+        with compile.lock:
+            begun.set()
+            time.sleep(0.2)
+            node.clear()
+
+    compiling = threading.Thread(target=compile_kernel)
+    compiling.start()
+    begun.wait()
+    signal.alarm(20)
+    try:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+    finally:
+        signal.alarm(0)
+    compiling.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert array.flags.writeable
+
+
 def test_an_interrupt_leaves_a_shared_write_whole(monkeypatch):
     """It is raised once the write is complete, and the graph says so."""
     wait = workers.Job.wait
@@ -262,7 +290,8 @@ def test_an_interrupt_as_a_job_begins(monkeypatch):
     done = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         workers.Shared(slow, [(0, 1)], 4).begin([np.empty(4)], done)
-    assert len(done) == 1 and len(ran) == 4
+    assert len(done) == 1
+    assert len(ran) == 4
 
     def refused(*args):
         raise RuntimeError("can't start new thread")

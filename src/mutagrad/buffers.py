@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from . import compile
+
 # Covers plan, judge and commit of every write, and a kernel's run together with the registration of what
 # its derivative keeps.
 lock = threading.RLock()
@@ -20,8 +22,9 @@ lock = threading.RLock()
 # is re-entrant.
 _flags = threading.RLock()
 if hasattr(os, "register_at_fork"):
-    # A child must not find them held by a thread that it has not.
-    for _each in (_flags, lock):
+    # A child must not find them, nor Numba's own, held by a thread that it has not. Who registers last is asked first,
+    # so they are taken in the order in which others take them.
+    for _each in (_flags, compile.lock, lock):
         os.register_at_fork(before=_each.acquire, after_in_parent=_each.release, after_in_child=_each.release)
 
 
