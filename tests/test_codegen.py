@@ -108,6 +108,16 @@ def test_fused_is_bit_for_bit_what_its_parts_give(n, dtype):
     np.testing.assert_allclose(by_x, a.grad.numpy(), rtol=1e-5 if dtype == np.float32 else 1e-14)
 
 
+def test_a_name_that_two_threads_made_at_once():
+    """Each then has its own, and finds the derivative by either."""
+    name = expr.name("met_at_once")
+    body = OPS["sin"](name)
+    del expr._interned[type(name.value), repr(name.value)]
+    assert expr.name("met_at_once") is not name
+    (slope,) = expr.pull(body, expr.const(1.0), ["met_at_once"])
+    assert slope is OPS["cos"](name)
+
+
 def loops(kernel, dtype, outs, kinds):
     """The machine code of a flat variant, compiled anew."""
     function, source = kernel.source(dtype, outs, kinds, 1, False)

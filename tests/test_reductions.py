@@ -381,3 +381,16 @@ def test_parts_of_parts(name, shape):
     for axes in [(0, 2), (0, 1), (1, 3), (0, 3), (0, 1, 3)]:
         if len(shape) > max(axes) and name != "norm":
             np.testing.assert_allclose(getattr(mg, name)(x, axis=axes).numpy(), reference(x, axis=axes), rtol=1e-14)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, (0, 2), (1, 3), ()])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 3, 1), (3, 2, 1, 0)])
+@pytest.mark.parametrize("stretched", [(1,), (0, 2), (3,)])
+def test_results_of_stretched_arrays_lie_as_numpys(axis, order, stretched):
+    x = np.arange(120.0).reshape([(2, 3, 4, 5)[d] for d in order]).transpose(np.argsort(order))
+    ones = tuple(slice(0, 1) if d in stretched else slice(None) for d in range(4))
+    x = np.broadcast_to(x[ones], x.shape)
+    for name in ("sum", "max"):
+        want, found = getattr(np, name)(x, axis=axis), getattr(mg, name)(x, axis=axis).numpy()
+        np.testing.assert_array_equal(found, want)
+        assert found.strides == want.strides

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import mutagrad as mg
-from mutagrad import buffers, codegen, expr, run, workers
+from mutagrad import buffers, codegen, compile, expr, run, workers
 from mutagrad.ops import OPS
 
 N = 9 * codegen.PART + 17
@@ -105,23 +106,26 @@ def test_fused_of_any_shape(shape):
 
 
 def test_work_is_shared_and_small_work_is_not(monkeypatch):
-    names = set()
+    took = []
     work = workers.Job.work
 
     def watched(self):
-        names.add(threading.current_thread().name)
+        took.append((self, threading.current_thread().name))
         work(self)
+
+    def of(function):
+        """Who works on the jobs of one call; a worker may look late at one that is done."""
+        before = {id(job) for job, _ in took}
+        function()
+        return {name for job, name in list(took) if id(job) not in before}
 
     monkeypatch.setattr(workers.Job, "work", watched)
     monkeypatch.setattr(workers, "WORTH_SHARING", 200_000)
-    mg.sin(np.ones(run.MANY + 1))
-    assert not names
-    mg.tensor(np.ones(10**6)).sin_()
-    assert names == {"mutagrad"}
+    assert not of(lambda: mg.sin(np.ones(run.MANY + 1)))
+    assert of(lambda: mg.tensor(np.ones(10**6)).sin_()) == {"mutagrad"}
+    assert "MainThread" in of(lambda: mg.sin(np.ones(10**6)))
     mg.set_num_threads(1)
-    names.clear()
-    mg.sin(np.ones(10**6))
-    assert "mutagrad" not in names
+    assert of(lambda: mg.sin(np.ones(10**6))) == {"MainThread"}
 
 
 def test_many_callers_at_once():
@@ -185,6 +189,34 @@ def test_a_fork_while_another_thread_writes():
         writer.join()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_fork_while_another_thread_compiles():
+    """It waits for the compiler and must not hold meanwhile what a node needs that is freed there."""
+    array = np.ones(4)
+    node = [mg.tensor(np.ones(4), requires_grad=True) * mg.asarray(array)]
+    begun = threading.Event()
+
+    def compile_kernel():
+        with compile.lock:
+            begun.set()
+            time.sleep(0.2)
+            node.clear()
+
+    compiling = threading.Thread(target=compile_kernel)
+    compiling.start()
+    begun.wait()
+    signal.alarm(20)
+    try:
+        child = os.fork()
+        if not child:
+            os._exit(0)
+    finally:
+        signal.alarm(0)
+    compiling.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert array.flags.writeable
+
+
 def test_an_interrupt_leaves_a_shared_write_whole(monkeypatch):
     """It is raised once the write is complete, and the graph says so."""
     wait = workers.Job.wait
@@ -228,9 +260,75 @@ def test_a_worker_never_waits_for_the_lock(monkeypatch):
 
     done = []
     with buffers.lock:
-        workers.Shared(free, [(0, 1)], 2).begin([np.empty(2)], done.extend)
+        workers.Shared(free, [(0, 1)], 2).begin([np.empty(2)], done)
     assert len(done) == 1
     assert array.flags.writeable
+
+
+def test_what_is_freed_waits_for_no_lock():
+    """The collector may free a node in a thread that compiles, while another holds the lock and waits to compile."""
+    array = np.ones(4)
+    node = [mg.tensor(np.ones(4), requires_grad=True) * mg.asarray(array)]
+    assert not array.flags.writeable
+    with buffers.lock:
+        other = threading.Thread(target=node.clear, daemon=True)
+        other.start()
+        other.join(20)
+        assert array.flags.writeable
+
+
+def test_an_interrupt_as_a_job_begins(monkeypatch):
+    """Nothing is given back before the workers are done."""
+    ran = []
+
+    class Interrupted(list):
+        def extend(self, steps):
+            super().extend(steps)
+            raise KeyboardInterrupt
+
+    def slow(out):
+        time.sleep(0.05)
+        ran.append(out)
+
+    done = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        workers.Shared(slow, [(0, 1)], 4).begin([np.empty(4)], done)
+    assert len(done) == 1
+    assert len(ran) == 4
+
+    def refused(*args):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(workers, "_grow", refused)
+    with pytest.raises(RuntimeError):
+        workers.Shared(slow, [(0, 1)], 4).begin([np.empty(4)], [])
+    assert len(ran) == 4
+
+
+def test_the_number_changes_while_work_is_prepared():
+    out = np.zeros(5)
+    work = workers.Shared(lambda piece: piece.fill(1.0), [(0, 1)], 5)
+    mg.set_num_threads(1)
+    work(out)
+    assert out.all()
+    work.begin([out], done := [])
+    assert len(done) == 1
+
+
+def test_a_thread_that_cannot_start_is_not_counted(monkeypatch):
+    class Broken(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workers.threading, "Thread", Broken)
+        mg.set_num_threads(len(workers._alive) + 2)
+        with pytest.raises(RuntimeError):
+            mg.sin(VECTOR)
+        with pytest.raises(RuntimeError):
+            mg.tensor(VECTOR).sin_()
+    assert all(t.is_alive() for t in workers._alive)
+    np.testing.assert_array_equal(in_place(VECTOR), PROGRAMS["in place"]())
 
 
 def test_number_of_threads():

@@ -12,14 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from . import workers
+from . import compile
 
 # Covers plan, judge and commit of every write, and a kernel's run together with the registration of what
-# its derivative keeps. Re-entrant, since freeing a node may unlock shared memory at any moment.
+# its derivative keeps.
 lock = threading.RLock()
+# Covers the flags of the user's arrays. The garbage collector may free a node at any moment, in any thread, whatever
+# locks that holds, in a worker too that the holder of `lock` waits for: so nothing is waited for under this one, and it
+# is re-entrant.
+_flags = threading.RLock()
 if hasattr(os, "register_at_fork"):
-    # A child must not find it held by a thread that it has not.
-    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    # A child must not find them, nor Numba's own, held by a thread that it has not. Who registers last is asked first,
+    # so they are taken in the order in which others take them.
+    for _each in (_flags, compile.lock, lock):
+        os.register_at_fork(before=_each.acquire, after_in_parent=_each.release, after_in_child=_each.release)
 
 
 class Kept:
@@ -45,10 +51,7 @@ class LockedKept(Kept):
         return self._kept.array
 
     def __del__(self) -> None:
-        if workers.inside():
-            workers.postpone(self._buffer.unlock_arrays)
-        else:
-            self._buffer.unlock_arrays()
+        self._buffer.unlock_arrays()
 
 
 class Window:
@@ -246,17 +249,18 @@ class Buffer:
 
     def watch(self, array: np.ndarray) -> None:
         """Remember a user's array on this memory, to be locked while the memory is kept."""
-        ours = self._locks > 0 and self.writable  # a view of a locked array is read-only because of us
-        if not (array.flags.writeable or ours) or any(r() is array for r in self._arrays):
-            return
-        self._arrays = [r for r in self._arrays if r() is not None]
-        self._arrays.append(weakref.ref(array))
-        if self._locks:
-            array.flags.writeable = False
+        with _flags:
+            ours = self._locks > 0 and self.writable  # a view of a locked array is read-only because of us
+            if not (array.flags.writeable or ours) or any(r() is array for r in self._arrays):
+                return
+            self._arrays = [r for r in self._arrays if r() is not None]
+            self._arrays.append(weakref.ref(array))
+            if self._locks:
+                array.flags.writeable = False
 
     def lock_arrays(self) -> None:
         """Make the user's arrays read-only, counted."""
-        with lock:
+        with _flags:
             self._locks += 1
             if self._locks == 1:
                 # Only what is writable now is locked, and so unlocked later.
@@ -267,7 +271,7 @@ class Buffer:
 
     def unlock_arrays(self) -> None:
         """Undo one `lock_arrays`; the last one makes the arrays writable again."""
-        with lock:
+        with _flags:
             self._locks -= 1
             if self._locks == 0:
                 # The owner first: a view cannot be writable while its owner is not; a view of another kind stays.

@@ -6,7 +6,6 @@ The only caller of `njit`.
 from __future__ import annotations
 
 import builtins
-import os
 import sys
 import threading
 import time
@@ -23,10 +22,7 @@ from . import cache, codegen, fastmath
 
 FLOATS = {"d": types.float64, "f": types.float32, "?": types.boolean}
 
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # A child must not find it, nor Numba's own, held by a thread that it has not.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+lock = threading.RLock()
 _loaded: dict[tuple[str, tuple[Any, ...]], Callable[..., Any]] = {}
 
 
@@ -56,7 +52,7 @@ def careful(name: str, letter: str) -> Any:
     """A function of `fastmath` that is right at every argument, for use inside kernels; what it calls is at hand."""
     symbol = fastmath.symbol(name, letter)
     if fastmath.symbolic(name) and llvmlite.binding.address_of_symbol(symbol) is None:
-        with _lock:
+        with lock:
             function, source = codegen.symbol(name, letter)
             dispatcher = getattr(_module(function, source), function)
             dispatcher.compile((FLOATS[letter],))
@@ -82,7 +78,7 @@ def load(function: str, source: str, args: Sequence[Any]) -> Callable[..., Any]:
     Returns the overload's entry point, which checks no types: the caller has chosen it by dtype and rank.
     """
     key = (source, tuple(args))
-    with _lock:
+    with lock:
         if key not in _loaded:
             start = time.perf_counter()
             dispatcher = getattr(_module(function, source), function)

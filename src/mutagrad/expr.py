@@ -264,4 +264,6 @@ def pull(out: Expr, g: Expr, wrt: Sequence[str]) -> list[Expr | None]:
         for a, c in zip(e.args, e.op.pull(cotangents[e], e.args, e), strict=True):
             if c is not None and a in depends:
                 cotangents[a] = cotangents[a] + c if a in cotangents else c
-    return [cotangents.get(name(w)) for w in wrt]
+    # By their text: two threads that meet a new name at once make two of it.
+    found = {str(e.value): cotangents.get(e) for e in wanted}
+    return [found.get(w) for w in wrt]

@@ -31,7 +31,8 @@ KNOWN = (TensorState, float, int, np.ndarray, np.generic, list, tuple)
 def _prepare(entry: Elementwise, kinds: tuple[str, ...], taken: str = "") -> tuple[Any, ...] | None:
     """The fast case of these kinds of operands, or None; "w" stands for a Python float.
 
-    `taken` marks with "=" the operands whose place the result takes; the code then gets the result only.
+    `taken` marks with "=" the operands whose place the result takes; the code then gets the result only, and every
+    array as a vector.
 
     It is the code, the result's kind and dtype, which operands are arrays (bit 1 for the first, 2 for the
     second, 4 if they have several axes), and the plans by which operands are tracked, None where the op has no
@@ -64,7 +65,9 @@ def _prepare(entry: Elementwise, kinds: tuple[str, ...], taken: str = "") -> tup
         plans = [entry.plan(tuple(bool(m & 1 << k) for k in range(len(kinds)))) for m in range(1 << len(kinds))]
     arrays = sum(1 << k for k, a in enumerate(flat) if a)
     if rank == "n":
-        call, arrays = _flattened(call), arrays | 4
+        arrays |= 4
+        if not taken:
+            call = _flattened(call)
     return call, letter + rank, dtype, arrays, plans
 
 

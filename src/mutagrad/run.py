@@ -34,7 +34,7 @@ def once(done: list[Any], function: Callable[..., Any], args: Sequence[Any]) -> 
     noted when it begins, and is done when this returns or raises.
     """
     if isinstance(function, Shared):
-        function.begin(args, done.extend)
+        function.begin(args, done)
     else:
         done.extend(starmap(function, (args,)))
 
@@ -384,12 +384,29 @@ def _shared_reduction(call: Callable[..., Any], form: str, part: np.ndarray, x: 
     return shared(call, (part, x), cuts)
 
 
+def _outermost_first(x: np.ndarray) -> list[int]:
+    """The axes as NumPy takes them, the longest strides first; one that is stretched says nothing of its place."""
+    if 0 not in x.strides:
+        return sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
+    order = list(range(x.ndim))[::-1]
+    for i, axis in enumerate(order[1:], 1):
+        place = i
+        for j in reversed(range(i)):
+            inner, own = abs(x.strides[order[j]]), abs(x.strides[axis])
+            if inner and own:
+                if inner <= own:
+                    break
+                place = j
+        order.insert(place, order.pop(i))
+    return order[::-1]
+
+
 def reduce(entry: Reduction, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:
     """Reduce a floating array along axes; the result has them dropped. A full reduction gives a float."""
     if len(axes) == x.ndim:
         return _combined(entry, x.ravel("K"), "vector", float(x.size), False)
     # As the operand lies in memory, with neighbouring axes of one sort as one.
-    order = sorted(range(x.ndim), key=lambda d: -abs(x.strides[d]))
+    order = _outermost_first(x)
     groups: list[tuple[bool, int]] = []
     for d in order:
         n = x.shape[d]

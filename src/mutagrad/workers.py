@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count, pairwise, zip_longest
 from queue import SimpleQueue
@@ -38,8 +37,6 @@ def _asked() -> int:
 
 _threads = _asked()
 _queue: SimpleQueue[Job] = SimpleQueue()
-_workers: set[int] = set()
-_postponed: deque[Callable[[], None]] = deque()
 _growing = threading.Lock()
 
 
@@ -119,16 +116,13 @@ class Job:
 
     def wait(self) -> None:
         """Until all pieces are done."""
-        self.ended.acquire()
-        self.ended.release()
-        while _postponed:
-            _postponed.popleft()()
+        with self.ended:  # an interrupt may strike here, and whoever waits again must find it free
+            pass
         if self.error is not None:
             raise self.error
 
 
 def _serve(queue: SimpleQueue[Job]) -> None:
-    _workers.add(threading.get_ident())
     while True:
         job = queue.get()
         if next(job.joined) < job.threads:
@@ -141,21 +135,12 @@ def _grow(threads: int) -> None:
     """See to it that there are so many workers."""
     with _growing:
         for _ in range(len(_alive), threads):
-            _alive.append(threading.Thread(target=_serve, args=(_queue,), name="mutagrad", daemon=True))
-            _alive[-1].start()
+            worker = threading.Thread(target=_serve, args=(_queue,), name="mutagrad", daemon=True)
+            worker.start()  # where the system has no more threads, it is not counted
+            _alive.append(worker)
 
 
 _alive: list[threading.Thread] = []
-
-
-def inside() -> bool:
-    """Whether this thread is a worker: it must not wait for a lock that who waits for it may hold."""
-    return threading.get_ident() in _workers
-
-
-def postpone(action: Callable[[], None]) -> None:
-    """Leave something to the thread that waits for this one."""
-    _postponed.append(action)
 
 
 class Shared:
@@ -187,7 +172,7 @@ class Shared:
         return Job(self.call, pieces, threads)
 
     def __call__(self, *args: Any) -> None:
-        threads = _threads
+        threads = max(_threads, 2)  # somebody may have set it to 1 since this was made
         job = self.job(args, threads - 1)
         if threads > 1:
             _grow(threads - 1)
@@ -195,15 +180,17 @@ class Shared:
         job.work()
         job.wait()
 
-    def begin(self, args: Sequence[Any], note: Callable[[Any], None]) -> None:
+    def begin(self, args: Sequence[Any], done: list[Any]) -> None:
         """Call it by workers alone, and note in the same step that it began; it is done when this returns or raises."""
-        job = self.job(args, _threads)
-        _grow(_threads)
-        note(map(_queue.put, (job,)))
+        threads = _threads
+        job = self.job(args, threads)
+        _grow(threads)
         try:
+            done.extend(map(_queue.put, (job,)))
             job.wait()
         except BaseException:
-            job.wait()
+            if done:
+                job.wait()
             raise
 
 
@@ -248,8 +235,6 @@ def _after_fork() -> None:
     global _queue, _growing
     _queue, _growing = SimpleQueue(), threading.Lock()
     _alive.clear()
-    _workers.clear()
-    _postponed.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -199,9 +199,12 @@ def _quick(entry: Elementwise, target: Any, args: Sequence[Any], here: judge.Sit
                 )  # fmt: skip
                 node = born(entry, tuple(nodes), kept, plan, None, array.shape, dtype, here)
         version = buffer.version + 1
+        given = [array, *[v for v in values if v is not array]]
+        if arrays & 4:
+            given = [v if type(v) is float else v.reshape(-1) for v in given]
         done: list[Any] = []
         try:
-            run.once(done, call, (array, *[v for v in values if v is not array]))
+            run.once(done, call, given)
             _settle(target, node, number, version)
         except BaseException:
             # Once the kernel ran, the graph must say so, whatever struck in between.

@@ -201,4 +201,3 @@ TABLE = {
     "arctan2": Math(arctan2, arctan2_32, 2.5),
     "hypot": Math(hypot, hypot32, 2.5),
 }
-SINGLE = {entry.fast: entry.single for entry in TABLE.values()}

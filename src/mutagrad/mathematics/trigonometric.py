@@ -205,4 +205,3 @@ TABLE = {
     "cos": Math(cos, cos32, 1.5, beyond, beyond32, cos_careful),
     "tan": Math(tan, tan32, 2.5, beyond, beyond32, tan_careful),
 }
-SINGLE = {entry.fast: entry.single for entry in TABLE.values()}
