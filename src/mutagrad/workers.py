@@ -161,21 +161,21 @@ class Shared:
     def __init__(self, call: Callable[..., Any], cuts: Sequence[Cut | None], units: int, least: int = 1) -> None:
         self.call, self.cuts, self.units, self.least = call, cuts, units, least
 
-    def job(self, args: Sequence[Any], threads: int) -> Job:
-        """The call with these arguments, not begun."""
-        count = min(self.units, max(threads * PIECES, self.least))
+    def job(self, args: Sequence[Any], workers: int) -> Job:
+        """The call with these arguments, not begun, for so many workers."""
+        count = min(self.units, max(_threads * PIECES, self.least))
         bounds = [self.units * k // count for k in range(count + 1)]
         pieces = [
             [a if cut is None else _cut(a, cut, low, high) for a, cut in zip_longest(args, self.cuts)]
             for low, high in pairwise(bounds)
         ]
-        return Job(self.call, pieces, threads)
+        return Job(self.call, pieces, workers)
 
     def __call__(self, *args: Any) -> None:
-        threads = max(_threads, 2)  # somebody may have set it to 1 since this was made
-        job = self.job(args, threads - 1)
-        if threads > 1:
-            _grow(threads - 1)
+        others = _threads - 1  # somebody may have set it anew since this was made
+        job = self.job(args, others)
+        if others:
+            _grow(others)
             _queue.put(job)
         job.work()
         job.wait()
