@@ -1,5 +1,6 @@
 """What the cases of the table cannot say of reductions: parameters, writing into, corners, NumPy's other names."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -394,3 +395,19 @@ def test_results_of_stretched_arrays_lie_as_numpys(axis, order, stretched):
         want, found = getattr(np, name)(x, axis=axis), getattr(mg, name)(x, axis=axis).numpy()
         np.testing.assert_array_equal(found, want)
         assert found.strides == want.strides
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "norm"])
+def test_all_of_a_large_window_is_not_copied(name):
+    x = np.random.default_rng(1).normal(size=(400, 700))
+    for window in (x[:, :600], x[:, :600].T, x[::2, ::-1], x[:, ::2], np.broadcast_to(x[:1], (400, 700))):
+        reference = np.linalg.norm if name == "norm" else getattr(np, name)
+        np.testing.assert_allclose(getattr(mg, name)(window).numpy(), reference(window), rtol=1e-12)
+    window = mg.tensor(x)[:, :600]
+    getattr(mg, name)(window)
+    tracemalloc.start()
+    try:
+        getattr(mg, name)(window)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()

@@ -403,10 +403,16 @@ def _outermost_first(x: np.ndarray) -> list[int]:
 
 def reduce(entry: Reduction, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray | float:
     """Reduce a floating array along axes; the result has them dropped. A full reduction gives a float."""
-    if len(axes) == x.ndim:
+    if len(axes) == x.ndim and (x.size < MANY or x.flags.forc):
         return _combined(entry, x.ravel("K"), "vector", float(x.size), False)
     # As the operand lies in memory, with neighbouring axes of one sort as one.
     order = _outermost_first(x)
+    if len(axes) == x.ndim:
+        y = x.transpose(order)
+        if x.ndim == 1 or y.strides[-1] != y.itemsize:
+            return _combined(entry, x.ravel("K"), "vector", float(x.size), False)
+        rows = _combined(entry, y.reshape(-1, y.shape[-1]), "rows", -1.0, False)  # nothing so large is copied
+        return _combined(entry, rows.reshape(-1), "vector", float(x.size), True)
     groups: list[tuple[bool, int]] = []
     for d in order:
         n = x.shape[d]

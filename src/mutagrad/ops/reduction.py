@@ -78,8 +78,11 @@ def merged(name: str, merge: Any, out: Any, initial: Any) -> Any:
 
 
 def _ties(x: np.ndarray, out: np.ndarray, axis: Any) -> dict[str, np.ndarray]:
-    ties = (x == out) | ((x != x) & (out != out))
-    return {"ties": ties, "count": np.sum(ties, axis=axis, keepdims=True, dtype=out.dtype)}
+    ties = x == out
+    none = out != out
+    if none.any():
+        ties |= (x != x) & none
+    return {"ties": ties, "count": np.count_nonzero(ties, axis=axis, keepdims=True).astype(out.dtype)}
 
 
 sum = _add(Reduction(
