@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import mutagrad as mg
-from mutagrad import expr, run
+from mutagrad import expr, totals
 from mutagrad.codegen import Kernel, Total
 from mutagrad.expr import Expr
 from mutagrad.ops import OPS
@@ -81,7 +81,7 @@ def fused(expression: type[Expression]) -> Callable[..., tuple[Any, Sequence[Any
     cache: dict[Any, Any] = {}
 
     def call(*operands: Any) -> tuple[Any, Sequence[Any]]:
-        gradients, (value,) = run.fused(kernel, cache, operands, operands[0].shape, operands[0].dtype)
+        gradients, (value,) = totals.fused(kernel, cache, operands, operands[0].shape, operands[0].dtype)
         return value, gradients
 
     return call

@@ -133,7 +133,7 @@ FAULTS = [
           "a part of columns combines the next ones too", "tests/test_reductions.py"),
     Fault("run.py", "        if quick(*args):\n            whole()(*args)\n", "        quick(*args)\n",
           "what is in doubt stays", "tests/test_codegen.py"),
-    Fault("run.py", "    made[..., parts:] = init\n", "    made[..., parts:] = 0\n",
+    Fault("totals.py", "    made[..., parts:] = init\n", "    made[..., parts:] = 0\n",
           "parts filled up with zeros", "tests/test_reductions.py -k parts"),
     Fault("run.py", "a.strides[-1] == a.itemsize or a.shape[-1] == 1", "a.strides[-1] != 0 or a.shape[-1] == 1",
           "strided rows read as contiguous", "tests/test_table.py -k layouts"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mutagrad as mg
-from mutagrad import codegen, compile, expr, run
+from mutagrad import codegen, compile, expr, run, totals
 from mutagrad.ops import OPS
 
 DTYPES = [np.float64, np.float32]
@@ -81,7 +81,7 @@ def test_a_line_computed_again_counts_once_in_a_total(dtype):
     kernel = codegen.Kernel("roots", ["x", "g"], [slope], [codegen.Total(slope, OPS["sum"])])
     values = np.linspace(0.5, 2, 2 * codegen.PART).astype(dtype)
     values[[3, 300, 1500]] = 0
-    (slopes,), (total,) = run.fused(kernel, {}, [values, 1.0], values.shape, values.dtype)
+    (slopes,), (total,) = totals.fused(kernel, {}, [values, 1.0], values.shape, values.dtype)
     with np.errstate(divide="ignore"):
         want = np.where(values > 0, 0.5 / np.sqrt(values), 0)
     np.testing.assert_allclose(slopes, want, rtol=1e-6)
@@ -99,7 +99,7 @@ def test_fused_is_bit_for_bit_what_its_parts_give(n, dtype):
     symbols = expr.name("x"), expr.name("y")
     body = program(type("Symbols", (), OPS), *symbols)
     kernel = codegen.Kernel("parts", ["x", "y", "g"], [body, *expr.pull(body, expr.name("g"), ["x", "y"])])
-    (value, by_x, by_y), _ = run.fused(kernel, {}, [x, y, 0.5], x.shape, x.dtype)
+    (value, by_x, by_y), _ = totals.fused(kernel, {}, [x, y, 0.5], x.shape, x.dtype)
     a, b = mg.tensor(x, requires_grad=True), mg.tensor(y, requires_grad=True)
     out = program(mg, a, b)
     out.backward(np.full(n, 0.5, dtype))

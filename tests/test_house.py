@@ -9,9 +9,10 @@ import pytest
 import mutagrad
 
 SOURCE = Path(mutagrad.__file__).parent
-ROOMS = """errors modes pool expr mathematics fastmath ops codegen cache compile workers buffers run node operands
-    judge record fast write index placement pulls backward forward protocols operators tensors functions creation
-    call transforms strategies testing interpreter statements writing programs __init__ nist warmup __main__""".split()
+ROOMS = """errors modes pool expr mathematics fastmath ops codegen cache compile workers buffers run totals node
+    operands judge record fast write index placement pulls backward forward protocols operators tensors functions
+    creation call transforms strategies testing interpreter statements writing programs __init__ nist warmup
+    __main__""".split()
 PACKAGES = {
     "ops": """entry window elementwise rounding movement indexing reduction norms statistics joining contraction
         __init__""".split(),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import pool, run
+from . import pool, run, totals
 from .buffers import Buffer, Kept, LockedKept, Window, lock, writable_alias
 from .errors import DTypeError, MutagradError, RangeError, ShapeError, describe
 from .modes import policy_in_force, recording, tick
@@ -274,7 +274,7 @@ def _total(entry: Reduction, x: Any) -> Any:
     if x._place is not None or len(kind) != 2 or kind[1] == "0" or not x._array.size:
         return None
     array = x._array
-    value = run.reduce(entry, array, tuple(range(array.ndim)))
+    value = totals.reduce(entry, array, tuple(range(array.ndim)))
     assert isinstance(value, float)
     made = make(None, value, kind[0] + "0", None, tick())
     if node is None or not recording.get():
@@ -317,7 +317,7 @@ def _reduced(entry: Reduction, x: Any, axis: Any = None, keepdims: bool = False,
                 return _reduced_by_numpy(entry, value, axes, keepdims, {})
             value = value.astype(np.float64)
         dtype = value.dtype
-        out = run.reduce(entry, value, axes)
+        out = totals.reduce(entry, value, axes)
         if keepdims:
             out = np.expand_dims(np.asarray(out, dtype), axes)
         made = result(out, dtype)
