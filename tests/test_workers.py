@@ -60,6 +60,7 @@ def gradient(x):
 
 PROGRAMS = {
     "sin": lambda: mg.sin(VECTOR).numpy(),
+    "huge": lambda: mg.sin(np.where(np.arange(N) % 1500 == 0, 1e22, VECTOR)).numpy(),
     "add": lambda: (mg.tensor(MATRIX) + MATRIX[0]).numpy(),
     "strided": lambda: mg.exp(MATRIX[:, ::2]).numpy(),
     "transposed": lambda: (mg.tensor(MATRIX.T) * MATRIX.T).numpy(),

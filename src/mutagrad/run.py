@@ -14,7 +14,7 @@ from .buffers import same_window
 from .codegen import PART, Kernel
 from .expr import Expr
 from .ops import Elementwise, Plan, Structural
-from .workers import Shared, shared, worth_sharing
+from .workers import Doubting, Shared, shared, worth_sharing
 
 FLOAT64, FLOAT32, BOOL = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.bool_)
 FLOATS = {FLOAT64: "d", FLOAT32: "f"}
@@ -85,19 +85,9 @@ def variant(
         args += [compile.scalar(dtype)] * any(t.finished for t in kernel.totals)
         found = compile.load(function, source, args)
         if kernel.doubtful and depth is not None and not whole:
-            found = _doubting(found, lambda: variant(kernel, dtype, outs, kinds, depth, cache, True))
+            found = Doubting(found, lambda: variant(kernel, dtype, outs, kinds, depth, cache, True))
         cache[key] = found
     return found
-
-
-def _doubting(quick: Callable[..., bool], whole: Callable[[], Callable[..., Any]]) -> Callable[..., None]:
-    """The quick code, and where that doubts a result, which is seldom, the code that does not."""
-
-    def call(*args: Any) -> None:
-        if quick(*args):
-            whole()(*args)
-
-    return call
 
 
 def elementwise(

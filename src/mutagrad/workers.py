@@ -92,11 +92,34 @@ def get_num_threads() -> int:
     return _threads
 
 
+class Doubting:
+    """The quick code of a kernel, and where that doubts a result, which is seldom, the code that does not.
+
+    Parameters
+    ----------
+    quick : callable
+        It returns whether it doubts.
+    whole : callable
+        It returns the other code, which may have to be compiled first.
+    """
+
+    __slots__ = ("quick", "whole")
+
+    def __init__(self, quick: Callable[..., bool], whole: Callable[[], Callable[..., Any]]) -> None:
+        self.quick, self.whole = quick, whole
+
+    def __call__(self, *args: Any) -> None:
+        if self.quick(*args):
+            self.whole()(*args)
+
+
 class Job:
-    """One call of a kernel in pieces."""
+    """One call of a kernel in pieces; what it doubts is for the caller to do again: no worker compiles."""
 
     def __init__(self, call: Callable[..., Any], pieces: Sequence[Sequence[Any]], threads: int) -> None:
-        self.call, self.total = call, len(pieces)
+        self.doubting = isinstance(call, Doubting)
+        self.call, self.total = call.quick if isinstance(call, Doubting) else call, len(pieces)
+        self.doubted: list[Sequence[Any]] = []
         self.pieces = iter(pieces)
         self.joined, self.finished = count(1), count(1)
         self.threads = threads
@@ -108,7 +131,8 @@ class Job:
         """Take pieces until none is left; whoever ends the last one says so."""
         for piece in self.pieces:
             try:
-                self.call(*piece)
+                if self.call(*piece) and self.doubting:
+                    self.doubted.append(piece)
             except BaseException as error:
                 self.error = error
             if next(self.finished) == self.total:
@@ -161,29 +185,24 @@ class Shared:
     def __init__(self, call: Callable[..., Any], cuts: Sequence[Cut | None], units: int, least: int = 1) -> None:
         self.call, self.cuts, self.units, self.least = call, cuts, units, least
 
-    def job(self, args: Sequence[Any], workers: int) -> Job:
-        """The call with these arguments, not begun, for so many workers."""
+    def pieces(self, args: Sequence[Any]) -> list[Sequence[Any]]:
+        """The arguments in pieces."""
         count = min(self.units, max(_threads * PIECES, self.least))
         bounds = [self.units * k // count for k in range(count + 1)]
-        pieces = [
+        return [
             [a if cut is None else _cut(a, cut, low, high) for a, cut in zip_longest(args, self.cuts)]
             for low, high in pairwise(bounds)
         ]
-        return Job(self.call, pieces, workers)
 
     def __call__(self, *args: Any) -> None:
-        others = _threads - 1  # somebody may have set it anew since this was made
-        job = self.job(args, others)
-        if others:
-            _grow(others)
-            _queue.put(job)
-        job.work()
-        job.wait()
+        doubted = _done(self.call, self.pieces(args))
+        if doubted:
+            _done(self.call.whole(), doubted)  # type: ignore[attr-defined]
 
     def begin(self, args: Sequence[Any], done: list[Any]) -> None:
         """Call it by workers alone, and note in the same step that it began; it is done when this returns or raises."""
         threads = _threads
-        job = self.job(args, threads)
+        job = Job(self.call, self.pieces(args), threads)
         _grow(threads)
         try:
             done.extend(map(_queue.put, (job,)))
@@ -192,6 +211,18 @@ class Shared:
             if done:
                 job.wait()
             raise
+
+
+def _done(call: Callable[..., Any], pieces: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Call it with each piece, the workers and the caller together; the pieces that are in doubt."""
+    others = _threads - 1
+    job = Job(call, pieces, others)
+    if others:
+        _grow(others)
+        _queue.put(job)
+    job.work()
+    job.wait()
+    return job.doubted
 
 
 def _cut(a: np.ndarray, cut: Cut, low: int, high: int) -> np.ndarray:
