@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mutagrad as mg
+from mutagrad import totals
 
 
 def leaf(values):
@@ -269,6 +270,26 @@ def test_a_value_and_its_gradient_agree_beside_a_writer():
             assert w.grad.item() * 2.0 == pytest.approx(value, rel=1e-12)
 
     threads(write, read)
+
+
+@pytest.mark.parametrize("entry", ["sum", "mean", "max"])
+def test_a_write_while_a_total_is_taken(entry, monkeypatch):
+    """The first write into a memory comes between the look at it and the reading of it, as another thread's may."""
+    w = leaf(2.0)
+    y = mg.ones(3) * w
+    reduce = totals.reduce
+
+    def interrupted(*args):
+        monkeypatch.setattr(totals, "reduce", reduce)
+        with mg.inplace_policy("preserve"):
+            y.__imul__(3.0)
+        return reduce(*args)
+
+    monkeypatch.setattr(totals, "reduce", interrupted)
+    total = getattr(mg, entry)(y)
+    assert totals.reduce is reduce
+    total.backward()
+    assert w.grad.item() * 2.0 == total.item()
 
 
 def test_what_is_kept_at_the_moment_of_a_write_is_known():

@@ -285,8 +285,9 @@ def _total(entry: Reduction, x: Any) -> Any:
     if plan.keep:
         kept = tuple([float(array.size) if k == "n" else value if k == "out" else keep(x) for k in plan.keep])
         at = site(2)
-        if x._place is not None:  # as in `fast`
-            return None
+    # Still nobody else's, now that all is read and noted? Else value and node may belong to two writes.
+    if x._place is not None:
+        return None
     made._node = born(entry, (node,), kept, plan, (1,) * array.ndim, (), array.dtype, at)
     made._born = made._node.number
     return made
